@@ -1,0 +1,2 @@
+//! Reveille.
+fn main() {}

@@ -1,0 +1,50 @@
+//! Looks for installations where people put them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use super::{Binaries, probe};
+use crate::EmbeddedOptions;
+
+/// Directories whose entries are one installation each, with `bin` inside.
+const HOMES: [&str; 8] = [
+    "/usr/lib/postgresql",                          // Debian, Ubuntu
+    "/usr",                                         // Red Hat: /usr/pgsql-17
+    "/opt/homebrew/opt",                            // Homebrew on Apple silicon
+    "/usr/local/opt",                               // Homebrew on Intel
+    "/home/linuxbrew/.linuxbrew/opt",               // Homebrew on Linux
+    "/Applications/Postgres.app/Contents/Versions", // Postgres.app
+    "/Library/PostgreSQL",                          // EnterpriseDB
+    "/opt",
+];
+
+/// Every installation, best place first and within a place newest first.
+pub(super) fn installations(options: &EmbeddedOptions) -> Vec<Binaries> {
+    let on_path = options.search_path.iter().flat_map(env::split_paths);
+    let places = std::iter::once(on_path.collect())
+        .chain(HOMES.iter().map(|home| installed_below(Path::new(home))))
+        .chain([installed_below(&options.cache_dir)]);
+    let mut seen = BTreeSet::new();
+    places
+        .flat_map(|place: Vec<PathBuf>| newest_first(place.iter().filter_map(|dir| probe_if_there(dir)).collect()))
+        .filter(|binaries| seen.insert(binaries.dir.clone()))
+        .collect()
+}
+
+fn installed_below(home: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(home).into_iter().flatten().flatten();
+    // An installation is renamed to its final name when it is whole.
+    let whole = entries.filter(|entry| !entry.file_name().to_string_lossy().ends_with(".new"));
+    whole.map(|entry| entry.path().join("bin")).collect()
+}
+
+/// Probing runs a program, so only where the file is.
+fn probe_if_there(dir: &Path) -> Option<Binaries> {
+    dir.join("postgres").exists().then(|| probe(dir).ok()).flatten()
+}
+
+fn newest_first(mut found: Vec<Binaries>) -> Vec<Binaries> {
+    found.sort_by_key(|binaries| std::cmp::Reverse(binaries.major));
+    found
+}

@@ -1,0 +1,194 @@
+//! The files of one data directory.
+//!
+//! Owns their names and nothing else: `pg` (the cluster), `run` (the socket), three locks and two logs. Refuses a
+//! directory that something else has filled.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::EmbeddedError;
+use crate::identity;
+
+/// The port of a server that listens on its socket only; part of the socket's name.
+pub(crate) const PORT: u16 = 5432;
+
+/// The kernel's limit for the path of a socket, by the smaller of Linux (107) and macOS (103).
+const SOCKET_PATH_MAX: usize = 103;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClusterDir {
+    base: PathBuf,
+}
+
+/// What `postmaster.pid` says of the server that wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Postmaster {
+    pub(crate) pid: i32,
+    pub(crate) port: u16,
+    pub(crate) is_ready: bool,
+}
+
+impl ClusterDir {
+    /// Makes the directory if it is not there, and refuses one that is not ours.
+    pub(crate) fn open(path: &Path) -> Result<Self, EmbeddedError> {
+        // Root's directory must let the server's user pass through to what it owns.
+        let mode = if identity::is_root() { 0o711 } else { 0o700 };
+        let made = DirBuilder::new().recursive(true).mode(mode).create(path);
+        made.map_err(EmbeddedError::file("make the data directory", path))?;
+        let base = path.canonicalize().map_err(EmbeddedError::file("enter the data directory", path))?;
+        let dir = Self { base };
+        dir.refuse_foreign()?;
+        Ok(dir)
+    }
+
+    fn refuse_foreign(&self) -> Result<(), EmbeddedError> {
+        let foreign = |what| Err(EmbeddedError::ForeignDirectory { dir: self.base.clone(), what });
+        if self.users_lock().exists() {
+            return Ok(());
+        }
+        if self.base.join("PG_VERSION").exists() {
+            return foreign("a PostgreSQL cluster that Reveille did not make");
+        }
+        let mut entries = fs::read_dir(&self.base).map_err(EmbeddedError::file("read", &self.base))?;
+        // `lost+found` is what an empty file system of its own looks like.
+        if entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != "lost+found")) {
+            return foreign("not empty, and not a data directory of Reveille");
+        }
+        Ok(())
+    }
+
+    pub(crate) fn base(&self) -> &Path {
+        &self.base
+    }
+
+    pub(crate) fn pgdata(&self) -> PathBuf {
+        self.base.join("pg")
+    }
+
+    /// Where initdb works; renamed to [`Self::pgdata`] when it is whole.
+    pub(crate) fn unfinished_pgdata(&self) -> PathBuf {
+        self.base.join("pg.new")
+    }
+
+    /// Held in share by every program that uses the server.
+    pub(crate) fn users_lock(&self) -> PathBuf {
+        self.base.join("users.lock")
+    }
+
+    /// Held by the one supervisor.
+    pub(crate) fn supervisor_lock(&self) -> PathBuf {
+        self.base.join("super.lock")
+    }
+
+    /// Held by every process of the cluster, as its standard input.
+    pub(crate) fn alive_lock(&self) -> PathBuf {
+        self.base.join("alive.lock")
+    }
+
+    pub(crate) fn postgres_log(&self) -> PathBuf {
+        self.base.join("postgres.log")
+    }
+
+    pub(crate) fn supervisor_log(&self) -> PathBuf {
+        self.base.join("supervisor.log")
+    }
+
+    /// The directory of the socket: `run`, or a short one when the path would not fit a socket address.
+    pub(crate) fn socket_dir(&self) -> PathBuf {
+        let usual = self.base.join("run");
+        if usual.join(".s.PGSQL.65535").as_os_str().len() <= SOCKET_PATH_MAX {
+            return usual;
+        }
+        let digest = Sha256::digest(self.base.as_os_str().as_encoded_bytes());
+        let short = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        PathBuf::from(format!("/tmp/reveille-{}-{short:016x}", identity::effective_uid()))
+    }
+
+    /// The major version that made the cluster, if there is one.
+    pub(crate) fn major(&self) -> Option<u32> {
+        fs::read_to_string(self.pgdata().join("PG_VERSION")).ok()?.trim().parse().ok()
+    }
+
+    /// What the pid file says. It may be stale: only a lock or the socket tells whether that server lives.
+    pub(crate) fn postmaster(&self) -> Option<Postmaster> {
+        parse_postmaster(&fs::read_to_string(self.pgdata().join("postmaster.pid")).ok()?)
+    }
+
+    /// The server that accepts connections on the socket, if one does. Only the postmaster itself accepts, so its pid
+    /// file is true at that moment.
+    pub(crate) fn listening(&self) -> Option<Postmaster> {
+        let postmaster = self.postmaster()?;
+        let socket = self.socket_dir().join(format!(".s.PGSQL.{}", postmaster.port));
+        UnixStream::connect(socket).ok().map(|_| postmaster)
+    }
+
+    /// The server that is ready for queries, if one is.
+    pub(crate) fn ready(&self) -> Option<Postmaster> {
+        self.listening().filter(|postmaster| postmaster.is_ready)
+    }
+}
+
+/// Makes a directory only `owner` can enter, or checks that it is one.
+pub(crate) fn make_private(dir: &Path, owner: Option<identity::RunAs>) -> Result<(), EmbeddedError> {
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => refuse_planted(dir, owner)?,
+        Err(error) => return Err(EmbeddedError::file("make", dir)(error)),
+    }
+    fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(EmbeddedError::file("protect", dir))?;
+    if let Some(owner) = owner {
+        std::os::unix::fs::chown(dir, Some(owner.uid), Some(owner.gid)).map_err(EmbeddedError::file("own", dir))?;
+    }
+    Ok(())
+}
+
+/// In a directory anybody can write, such as /tmp, somebody else may have put theirs under our name.
+fn refuse_planted(dir: &Path, owner: Option<identity::RunAs>) -> Result<(), EmbeddedError> {
+    let found = fs::symlink_metadata(dir).map_err(EmbeddedError::file("inspect", dir))?;
+    let ours = [Some(identity::effective_uid()), owner.map(|owner| owner.uid)];
+    if found.is_dir() && ours.contains(&Some(found.uid())) {
+        return Ok(());
+    }
+    Err(EmbeddedError::ForeignDirectory { dir: dir.to_owned(), what: "not a directory of this user" })
+}
+
+fn parse_postmaster(text: &str) -> Option<Postmaster> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    Some(Postmaster {
+        pid: lines.first()?.parse().ok()?,
+        port: lines.get(3)?.parse().ok()?,
+        // "standby" is what a server that follows another one writes when it answers queries.
+        is_ready: lines.get(7).is_some_and(|status| ["ready", "standby"].contains(status)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_file_is_read_line_by_line() {
+        let text = "4711\n/d/pg\n1700000000\n5433\n/d/run\n\n  12345 7\nready   \n";
+
+        assert_eq!(parse_postmaster(text), Some(Postmaster { pid: 4711, port: 5433, is_ready: true }));
+    }
+
+    #[test]
+    fn a_half_written_pid_file_is_no_answer() {
+        assert_eq!(parse_postmaster(""), None);
+        assert_eq!(parse_postmaster("4711\n/d/pg\n"), None);
+    }
+
+    #[test]
+    fn a_path_too_long_for_a_socket_gets_a_short_one() {
+        let long = ClusterDir { base: PathBuf::from("/").join("x".repeat(100)) };
+        let short = ClusterDir { base: "/var/lib/reveille".into() };
+
+        assert!(long.socket_dir().join(".s.PGSQL.65535").as_os_str().len() <= SOCKET_PATH_MAX);
+        assert_eq!(short.socket_dir(), Path::new("/var/lib/reveille/run"));
+    }
+}

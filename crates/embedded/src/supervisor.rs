@@ -1,0 +1,120 @@
+//! The process that is the parent of postgres.
+//!
+//! Seen from a program, here: a child that is started with its [`Duty`] and leaves, sooner or later, with a word on its
+//! standard output if it failed. Seen from inside: [`guard`].
+
+mod duty;
+mod guard;
+mod initdb;
+mod server;
+
+pub(crate) use duty::Duty;
+pub(crate) use guard::guard;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::EmbeddedOptions;
+use crate::binaries::Binaries;
+use crate::cluster_dir::ClusterDir;
+use crate::error::EmbeddedError;
+use crate::identity::RunAs;
+
+/// Logs larger than this are put aside at the next start; one old one is kept.
+const LOG_BYTES_MAX: u64 = 10 << 20;
+
+/// A supervisor that this program started.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    child: Child,
+}
+
+impl Supervisor {
+    pub(crate) fn spawn(
+        dir: &ClusterDir,
+        options: &EmbeddedOptions,
+        binaries: &Binaries,
+        run_as: Option<RunAs>,
+    ) -> Result<Self, EmbeddedError> {
+        let duty = Duty {
+            data_dir: dir.base().to_owned(),
+            binaries: binaries.dir.clone(),
+            major: binaries.major,
+            run_as,
+            durability: options.durability,
+            tcp_port: options.tcp_port,
+            linger: options.linger,
+            settings: options.checked_settings()?,
+        };
+        let [program, leading @ ..] = options.supervisor.as_slice() else {
+            return Err(EmbeddedError::BadSupervisor);
+        };
+        // A process group of its own, or Ctrl-C at the program would end the server under everybody else.
+        let mut command = Command::new(program);
+        command.args(leading).arg("supervise").args(duty.arguments()).current_dir("/").process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(append(&dir.supervisor_log())?);
+        let child = command.spawn().map_err(EmbeddedError::program(Path::new(program)))?;
+        Ok(Self { child })
+    }
+
+    /// Whether it has ended because another supervisor was in charge already. Its failure is the error.
+    pub(crate) fn has_left(&mut self) -> Result<bool, EmbeddedError> {
+        let lost = |source| EmbeddedError::Program { program: "supervisor".into(), source };
+        let Some(status) = self.child.try_wait().map_err(lost)? else {
+            return Ok(false);
+        };
+        if status.success() {
+            return Ok(true);
+        }
+        let mut said = String::new();
+        if let Some(mut stdout) = self.child.stdout.take() {
+            stdout.read_to_string(&mut said).map_err(lost)?;
+        }
+        Err(read_failure(&said).unwrap_or_else(|| EmbeddedError::Supervisor {
+            said: format!("the supervisor of PostgreSQL ended without a word ({status})"),
+            unreachable: true,
+        }))
+    }
+
+    /// Blocks until it has ended.
+    pub(crate) fn wait(mut self) {
+        let _ = self.child.wait();
+    }
+}
+
+/// How a supervisor that fails tells the program that started it.
+pub(crate) fn write_failure(error: &EmbeddedError) -> String {
+    let kind = if error.is_unreachable() { "unreachable" } else { "refused" };
+    format!("{kind}: {}", error.sentence())
+}
+
+fn read_failure(line: &str) -> Option<EmbeddedError> {
+    let (kind, said) = line.trim().split_once(": ")?;
+    Some(EmbeddedError::Supervisor { said: said.to_owned(), unreachable: kind == "unreachable" })
+}
+
+/// Opens a log at its end.
+fn append(path: &Path) -> Result<File, EmbeddedError> {
+    if fs::metadata(path).is_ok_and(|found| found.len() > LOG_BYTES_MAX) {
+        fs::rename(path, path.with_extension("log.1")).map_err(EmbeddedError::file("put aside", path))?;
+    }
+    OpenOptions::new().create(true).append(true).open(path).map_err(EmbeddedError::file("open", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_arrives_as_it_was_told() {
+        let full = EmbeddedError::DiskFull { dir: "/d: with a colon".into() };
+
+        let heard = read_failure(&write_failure(&full)).unwrap();
+
+        assert_eq!(heard.to_string(), full.to_string());
+        assert!(!heard.is_unreachable());
+    }
+}

@@ -1,1 +1,26 @@
-//! Reveille.
+//! A database per test, faults on demand, and events to wait for.
+//!
+//! - [`TestDatabase`]: a database of its own for each test, cloned from a migrated template on one shared private
+//!   PostgreSQL without fsync. Costs tens of milliseconds, works under `cargo test` and one-process-per-test runners.
+//! - [`TestCluster`]: a whole server for tests that must restart it, open its TCP port, or let a standby follow it.
+//! - [`FaultProxy`]: a TCP proxy that cuts, delays, stalls or swallows on demand.
+//! - [`Events`]: a growing list that tests wait on, instead of time.
+//!
+//! Reads the environment (`REVEILLE_PG_BIN`, `CI`), as a test runner's part may.
+
+mod events;
+mod fault_proxy;
+mod needs;
+
+mod cluster;
+mod supervisor;
+
+mod database;
+mod leftovers;
+mod template;
+
+pub use cluster::{Shutdown, TestCluster};
+pub use database::{TestDatabase, connect};
+pub use events::{Events, Reader};
+pub use fault_proxy::{Direction, FaultProxy, Upstream};
+pub use needs::needs;

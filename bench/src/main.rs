@@ -1,2 +1,79 @@
-//! Reveille.
-fn main() {}
+//! `reveille-bench`: how fast is it, beside what, on this machine, now.
+//!
+//! Every scenario starts what it needs (a private PostgreSQL with fsync on), shows progress on standard error, prints a
+//! table with ratios, and with `--json` ends in one line of figures. Speed is measured here and asserted nowhere.
+
+mod bench;
+mod cluster;
+mod machine;
+mod measure;
+mod report;
+mod scenarios;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use bench::Bench;
+use scenarios::{SCENARIOS, Scenario};
+
+/// Measures Reveille on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "reveille-bench", version, after_help = listing())]
+struct Arguments {
+    /// The scenario to run (see below).
+    #[arg(value_parser = scenario)]
+    scenario: &'static Scenario,
+
+    /// Short measurements: at most five minutes, good for a smoke test and a first impression.
+    #[arg(long)]
+    quick: bool,
+
+    /// End with one line of JSON: `{"scenario", "quick", "figures"}`.
+    #[arg(long)]
+    json: bool,
+
+    /// Also write the result, with machine, versions and command, to `bench/results/<scenario>.md`.
+    #[arg(long)]
+    save: bool,
+}
+
+fn listing() -> String {
+    let rows: Vec<String> = SCENARIOS.iter().map(|it| format!("  {:<10} {}", it.name, it.about)).collect();
+    format!("Scenarios:\n{}", rows.join("\n"))
+}
+
+fn scenario(name: &str) -> Result<&'static Scenario, String> {
+    SCENARIOS.iter().find(|it| it.name == name).ok_or_else(|| format!("there is no such scenario\n\n{}", listing()))
+}
+
+fn main() -> ExitCode {
+    let mut typed = std::env::args_os().skip(1).peekable();
+    // The supervisor of the private PostgreSQL is this program again.
+    if typed.next_if(|word| word == cluster::SUPERVISOR).is_some() {
+        return cluster::supervise(typed.collect::<Vec<OsString>>());
+    }
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("reveille-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let bench = Bench::new(arguments.quick);
+    let report = runtime.block_on((arguments.scenario.run)(&bench))?;
+    println!("{}", report.table());
+    if arguments.save {
+        let path = report.save(arguments.quick)?;
+        eprintln!("saved to {}", path.display());
+    }
+    if arguments.json {
+        println!("{}", report.json_line(arguments.quick));
+    }
+    Ok(())
+}

@@ -99,10 +99,8 @@ impl<E: Clone + Debug> Reader<E> {
                 let _ = grows.changed().await;
             }
         });
-        match waited.await {
-            Ok(event) => event,
-            Err(_) => panic!("waited {PATIENCE:?} for an event; there were {:#?}", self.events.all()),
-        }
+        let waited = waited.await;
+        waited.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for an event; there were {:#?}", self.events.all()))
     }
 
     fn pass_to(&mut self, wanted: &mut impl FnMut(&E) -> bool) -> Option<E> {

@@ -1,0 +1,34 @@
+# The two commands: `make serve` and `make test`. Each sets up what it needs on a machine that has Rust.
+
+SHELL := /bin/sh
+MAJOR ?= 18
+
+.PHONY: help serve test test-pg setup setup-test check
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+serve: SETUP = --for-serve
+serve: setup ## build and start the server on its embedded PostgreSQL; ARGS="--listen 127.0.0.1:7000" passes options
+	cargo run --locked --bin reveille -- serve $(ARGS)
+
+test: setup setup-test ## run all tests
+	cargo build --locked --bins
+	cargo test --locked --workspace
+
+test-pg: ## run the tests that depend on PostgreSQL on another version: make test-pg MAJOR=18
+	cargo build --locked --bins
+	REVEILLE_PG_BIN="$$(cargo run --locked --quiet --bin reveille-postgres -- fetch --major $(MAJOR))" && export REVEILLE_PG_BIN && \
+	cargo test --locked -p reveille -p reveille-testkit
+
+setup: ## find PostgreSQL binaries, or install them; not needed when DATABASE_URL names a server
+	@scripts/setup-postgres $(SETUP)
+
+setup-test: ## what only tests need
+	@scripts/setup-pgbouncer
+
+check: ## everything CI does before the tests
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+	cargo xtask tidy

@@ -1,0 +1,65 @@
+//! The private PostgreSQL of one run: durable, new, and gone afterwards.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use reveille::database::{Database, DatabaseOptions};
+use reveille_embedded::{Embedded, EmbeddedOptions, command};
+
+/// The first argument that makes this program the supervisor.
+pub(crate) const SUPERVISOR: &str = "postgres-supervisor";
+
+/// A server with fsync on, as a product would run it.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    embedded: Option<Embedded>,
+    dir: PathBuf,
+}
+
+impl Cluster {
+    pub(crate) fn start() -> anyhow::Result<Self> {
+        let dir = std::env::temp_dir().join(format!("reveille-bench-{}", std::process::id()));
+        let program = [command::this_program()?.into_os_string(), SUPERVISOR.into()];
+        let options = EmbeddedOptions::from_environment(environment, program)?.data_dir(&dir);
+        let embedded = Embedded::start(&options).map_err(|error| anyhow::anyhow!(error.sentence()))?;
+        Ok(Self { embedded: Some(embedded), dir })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.embedded.as_ref().map(|embedded| embedded.connection_string("postgres")).unwrap_or_default()
+    }
+
+    pub(crate) async fn database(&self) -> anyhow::Result<Database> {
+        let database = Database::connect(DatabaseOptions::new(self.url())).await?;
+        database.migrate().await.context("cannot migrate the schema")?;
+        Ok(database)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(embedded) = self.embedded.take() {
+            let _ = embedded.close(Duration::from_secs(30));
+        }
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Runs the supervisor, or any other command of `reveille-postgres`.
+pub(crate) fn supervise(arguments: Vec<OsString>) -> ExitCode {
+    match command::this_program() {
+        Ok(program) => command::run(&[program.into_os_string(), SUPERVISOR.into()], arguments, environment),
+        Err(error) => {
+            eprintln!("reveille-bench: {}", error.sentence());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a command line is where the environment is read")]
+fn environment(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}

@@ -1,0 +1,63 @@
+//! Rates and quantiles.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::try_join_all;
+
+/// Runs `workers` loops of `work` until `span` is over, and returns how many rounds they did per second.
+pub(crate) async fn rate<W, F>(span: Duration, workers: usize, work: W) -> anyhow::Result<f64>
+where
+    W: Fn(usize) -> F,
+    F: Future<Output = anyhow::Result<()>>,
+{
+    let done = AtomicU64::new(0);
+    let began = Instant::now();
+    let loops = (0..workers).map(|worker| {
+        let (work, done) = (&work, &done);
+        async move {
+            while began.elapsed() < span {
+                work(worker).await?;
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            anyhow::Ok(())
+        }
+    });
+    try_join_all(loops).await?;
+    #[expect(clippy::cast_precision_loss, reason = "a rate has three significant digits")]
+    let done = done.into_inner() as f64;
+    Ok(done / began.elapsed().as_secs_f64())
+}
+
+/// The value below which a share `q` of all lies.
+pub(crate) fn quantile(values: &[f64], q: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an index into a list that fits in memory"
+    )]
+    let at = (q * (sorted.len().saturating_sub(1)) as f64).round() as usize;
+    sorted.get(at).copied().unwrap_or(f64::NAN)
+}
+
+/// The middle one.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_members_of_the_list() {
+        let values = [5.0, 1.0, 4.0, 2.0, 3.0];
+
+        assert!((median(&values) - 3.0).abs() < f64::EPSILON);
+        assert!((quantile(&values, 1.0) - 5.0).abs() < f64::EPSILON);
+        assert!(median(&[]).is_nan());
+    }
+}

@@ -1,2 +1,33 @@
-//! Reveille.
-fn main() {}
+//! The `reveille` command.
+//!
+//! Reads what was typed, the environment and the configuration file, composes the services of the other crates, and
+//! prints. Holds no logic of its own: a question that is worth asking is asked by the library.
+//!
+//! Modules in the order a run goes through them.
+
+mod args;
+mod environment;
+
+mod config;
+
+mod commands;
+mod ground;
+
+mod exit;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::Args;
+use exit::Failure;
+
+fn main() -> ExitCode {
+    let typed: Vec<_> = std::env::args_os().collect();
+    if let Some(code) = commands::postgres::internal(&typed) {
+        return code;
+    }
+    let done = Args::try_parse_from(typed).map_err(Failure::from).and_then(commands::run);
+    done.unwrap_or_else(Failure::report)
+}

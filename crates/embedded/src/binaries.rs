@@ -46,12 +46,12 @@ impl Binaries {
         if let Some(dir) = &options.binaries {
             return probe(dir).map_err(|reason| EmbeddedError::BadBinaries { dir: dir.clone(), reason });
         }
-        let found = search::installations(options);
+        let found = search::search(options);
         let fits = |binaries: &&Self| match wanted {
             Some(major) => binaries.major == major,
             None => SUPPORTED_MAJORS.contains(&binaries.major),
         };
-        if let Some(binaries) = found.iter().find(fits) {
+        if let Some(binaries) = found.usable.iter().find(fits) {
             return Ok(binaries.clone());
         }
         let why_not = match options.download {
@@ -99,15 +99,16 @@ fn probe(dir: &Path) -> Result<Binaries, String> {
     Ok(Binaries { dir, version: version.to_owned(), major })
 }
 
-fn nothing_fits(wanted: Option<u32>, found: &[Binaries], not_fetched: String) -> EmbeddedError {
-    let versions: Vec<&str> = found.iter().map(|binaries| binaries.version.as_str()).collect();
+fn nothing_fits(wanted: Option<u32>, found: &search::Found, not_fetched: String) -> EmbeddedError {
+    let versions = found.usable.iter().map(|binaries| format!("there is {}", binaries.version));
+    let passed_over: Vec<String> = versions.chain(found.broken.iter().cloned()).collect();
     EmbeddedError::NoBinaries {
         wanted: wanted.map_or_else(
             || format!("{} to {}", SUPPORTED_MAJORS.start(), SUPPORTED_MAJORS.end()),
             |major| major.to_string(),
         ),
         major: wanted,
-        passed_over: if found.is_empty() { String::new() } else { format!(" (only {})", versions.join(", ")) },
+        passed_over: if passed_over.is_empty() { String::new() } else { format!(" ({})", passed_over.join(", ")) },
         not_fetched,
     }
 }

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal};
 
 use crate::error::EmbeddedError;
 use crate::supervisor::{Duty, guard, write_failure};
@@ -105,7 +105,7 @@ fn dispatch(
         print(HELP);
         return Ok(());
     }
-    let chosen = |rest| options(program, Parser::from_args(rest), &environment);
+    let chosen = |rest| options(program, rest, &environment);
     match command.as_str() {
         "help" => print(HELP),
         "run" => match keep_running(&chosen(rest)?)? {},
@@ -120,10 +120,13 @@ fn dispatch(
 
 fn options(
     program: &[OsString],
-    mut parser: Parser,
+    arguments: Vec<OsString>,
     environment: impl Fn(&str) -> Option<OsString>,
 ) -> Result<EmbeddedOptions, Failure> {
-    let mut options = EmbeddedOptions::from_environment(environment, program.iter().cloned())?;
+    let data_dir = named_data_dir(&arguments);
+    let mut parser = Parser::from_args(arguments);
+    let named = |name: &str| data_dir.clone().filter(|_| name == "REVEILLE_DATA_DIR").or_else(|| environment(name));
+    let mut options = EmbeddedOptions::from_environment(named, program.iter().cloned())?;
     options = options.on_progress(|news| eprintln!("reveille-postgres: {news}"));
     while let Some(argument) = parser.next()? {
         options = match argument {
@@ -144,6 +147,20 @@ fn options(
         };
     }
     Ok(options)
+}
+
+/// The value of `--data-dir`, ahead of everything else: whoever names one needs no home to have a default in.
+fn named_data_dir(arguments: &[OsString]) -> Option<OsString> {
+    let mut parser = Parser::from_args(arguments);
+    let mut named = None;
+    while let Ok(Some(argument)) = parser.next() {
+        if argument == Arg::Long("data-dir") {
+            named = parser.value().ok();
+        } else {
+            parser.optional_value();
+        }
+    }
+    named
 }
 
 fn keep_running(options: &EmbeddedOptions) -> Result<Infallible, Failure> {
@@ -167,14 +184,23 @@ fn become_guard(program: &[OsString], arguments: Vec<OsString>) -> Result<Infall
 }
 
 fn stand_guard(arguments: Vec<OsString>) -> Result<(), Failure> {
-    // A program that takes its signals on a thread of its own blocks them elsewhere, and children inherit that.
-    let _ = SigSet::all().thread_unblock();
+    take_signals();
     let duty = Duty::parse(Parser::from_args(arguments))?;
     guard(&duty).map_err(|error| {
         eprintln!("{}", error.sentence());
         print(&write_failure(&error));
         Failure::Told
     })
+}
+
+/// A program that takes its signals on a thread of its own blocks them elsewhere, and children inherit that. Here those
+/// that end programs are blocked: the hang-up of a terminal or a shutdown that signals every process must not end the
+/// supervisor before its users, for then nobody would stop the server. The server sets its own mask when it can handle
+/// them; until then they wait, and none is lost.
+fn take_signals() {
+    let endings = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+    let _ = SigSet::all().thread_unblock();
+    let _ = SigSet::from_iter(endings).thread_block();
 }
 
 /// A reader that has gone is no failure of ours.

@@ -72,6 +72,29 @@ pub enum EmbeddedError {
         what: &'static str,
     },
 
+    /// The path of the data directory cannot be written where PostgreSQL must write it.
+    #[error("{} cannot be a data directory: {reason}; choose another path", dir.display())]
+    DataDirPath {
+        /// The directory.
+        dir: PathBuf,
+        /// What is wrong with its path.
+        reason: &'static str,
+    },
+
+    /// The data directory was deleted or replaced under the server.
+    #[error("{} was removed or replaced while its server ran; restart the programs that use it", dir.display())]
+    Vanished {
+        /// The directory.
+        dir: PathBuf,
+    },
+
+    /// The cluster belongs to root, as whom PostgreSQL does not run.
+    #[error("{} belongs to root, and PostgreSQL does not run as root; give it (chown -R) to another user", pgdata.display())]
+    OwnedByRoot {
+        /// The cluster.
+        pgdata: PathBuf,
+    },
+
     /// The cluster belongs to another user.
     #[error("{} belongs to user {owner}, and this process cannot act as them; run as that user, or choose another data directory", pgdata.display())]
     ForeignOwner {
@@ -222,6 +245,17 @@ impl EmbeddedError {
             cause = error.source();
         }
         text.replace('\n', " ")
+    }
+
+    /// Adds to a search that failed why it was for that version.
+    pub(crate) fn needed_by(self, pgdata: &Path) -> Self {
+        match self {
+            Self::NoBinaries { wanted, major, passed_over, not_fetched } => {
+                let wanted = format!("{wanted}, which made {},", pgdata.display());
+                Self::NoBinaries { wanted, major, passed_over, not_fetched }
+            }
+            other => other,
+        }
     }
 
     /// For `map_err` on file operations: a full disk is its own case, because the cure differs.

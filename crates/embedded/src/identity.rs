@@ -37,7 +37,7 @@ pub(crate) fn choose(
     match (is_root(), owner) {
         (false, Some((uid, _))) if uid != effective_uid() => Err(foreign(pgdata, uid)),
         (false, _) => Ok(None),
-        (true, Some((0, _))) => Err(foreign(pgdata, 0)),
+        (true, Some((0, _))) => Err(EmbeddedError::OwnedByRoot { pgdata: pgdata.to_owned() }),
         (true, Some((uid, gid))) => enterable(name_of(uid), RunAs { uid, gid }, places).map(Some),
         (true, None) => first_candidate(options, places).map(Some),
     }

@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::EmbeddedOptions;
 use crate::binaries::Binaries;
@@ -30,6 +30,15 @@ const LOG_BYTES_MAX: u64 = 10 << 20;
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     child: Child,
+}
+
+/// How a supervisor ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum End {
+    /// Another one was in charge already, or the server had no more users.
+    Left,
+    /// It had no time to say anything.
+    Killed(ExitStatus),
 }
 
 impl Supervisor {
@@ -60,23 +69,23 @@ impl Supervisor {
         Ok(Self { child })
     }
 
-    /// Whether it has ended because another supervisor was in charge already. Its failure is the error.
-    pub(crate) fn has_left(&mut self) -> Result<bool, EmbeddedError> {
+    /// How it has ended, if it has. Its failure is the error.
+    pub(crate) fn end(&mut self) -> Result<Option<End>, EmbeddedError> {
         let lost = |source| EmbeddedError::Program { program: "supervisor".into(), source };
         let Some(status) = self.child.try_wait().map_err(lost)? else {
-            return Ok(false);
+            return Ok(None);
         };
         if status.success() {
-            return Ok(true);
+            return Ok(Some(End::Left));
         }
         let mut said = String::new();
         if let Some(mut stdout) = self.child.stdout.take() {
             stdout.read_to_string(&mut said).map_err(lost)?;
         }
-        Err(read_failure(&said).unwrap_or_else(|| EmbeddedError::Supervisor {
-            said: format!("the supervisor of PostgreSQL ended without a word ({status})"),
-            unreachable: true,
-        }))
+        match read_failure(&said) {
+            Some(failure) => Err(failure),
+            None => Ok(Some(End::Killed(status))),
+        }
     }
 
     /// Blocks until it has ended.
@@ -99,7 +108,8 @@ fn read_failure(line: &str) -> Option<EmbeddedError> {
 /// Opens a log at its end.
 fn append(path: &Path) -> Result<File, EmbeddedError> {
     if fs::metadata(path).is_ok_and(|found| found.len() > LOG_BYTES_MAX) {
-        fs::rename(path, path.with_extension("log.1")).map_err(EmbeddedError::file("put aside", path))?;
+        // It fails when another program that starts just now did it. A log that stays long is no reason not to start.
+        let _ = fs::rename(path, path.with_extension("log.1"));
     }
     OpenOptions::new().create(true).append(true).open(path).map_err(EmbeddedError::file("open", path))
 }

@@ -1,1 +1,8 @@
-//! Reveille.
+//! PostgreSQL queues that wake up instead of polling.
+//!
+//! Everything begins with a [`database::Database`]: connections, schema, statements and the words for what can go wrong
+//! with them.
+
+pub mod database;
+
+pub use tokio_postgres;

@@ -1,1 +1,29 @@
-//! Reveille.
+//! Reveille over HTTP.
+//!
+//! The door is thin: it parses, calls the library and renders. It holds no SQL and no queue logic. What it owns is its
+//! sockets: who may connect, how long they may dawdle, how much they may send, and how they are let go at the end.
+//!
+//! ```text
+//!  ServerOptions ─bind─► Door ─serve─► Server ─run─► accept ─► connection ─► router ─► body_door ─► health, …
+//!                                       └────► ServerHandle: the address, the open connections
+//! ```
+//!
+//! Modules in the order of a request's way.
+
+mod error;
+mod options;
+mod server;
+
+mod connection;
+mod stall;
+
+mod body_door;
+mod problem;
+mod router;
+
+mod health;
+mod prober;
+
+pub use error::ServerError;
+pub use options::ServerOptions;
+pub use server::{Door, Server, ServerHandle};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// How long a test waits for an event before it says what came instead.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A list that only grows. Whoever waits sees the past too, so there is no moment to miss.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<E: Clone + Debug> Events<E> {
     /// The first event that `wanted` accepts, past or future.
     ///
     /// # Panics
-    /// When none comes within 30 s; the message shows what did.
+    /// When none comes within 20 s; the message shows what did.
     pub async fn until(&self, wanted: impl FnMut(&E) -> bool) -> E {
         self.reader().until(wanted).await
     }
@@ -86,7 +86,7 @@ impl<E: Clone + Debug> Reader<E> {
     /// The next event that `wanted` accepts; those before it are passed over for good.
     ///
     /// # Panics
-    /// When none comes within 30 s; the message shows what did.
+    /// When none comes within 20 s; the message shows what did.
     pub async fn until(&mut self, mut wanted: impl FnMut(&E) -> bool) -> E {
         let mut grows = self.events.length.subscribe();
         let waited = tokio::time::timeout(PATIENCE, async {

@@ -4,6 +4,7 @@
 //!   PostgreSQL without fsync. Costs tens of milliseconds, works under `cargo test` and one-process-per-test runners.
 //! - [`TestCluster`]: a whole server for tests that must restart it, open its TCP port, or let a standby follow it.
 //! - [`FaultProxy`]: a TCP proxy that cuts, delays, stalls or swallows on demand.
+//! - [`plain_queue`]: the smallest queue that can be woken, for tests and benches of the wake engine.
 //! - [`Events`]: a growing list that tests wait on, instead of time.
 //!
 //! Reads the environment (`REVEILLE_PG_BIN`, `CI`), as a test runner's part may.
@@ -18,6 +19,8 @@ mod supervisor;
 mod database;
 mod leftovers;
 mod template;
+
+pub mod plain_queue;
 
 pub use cluster::{Shutdown, TestCluster};
 pub use database::{TestDatabase, connect};

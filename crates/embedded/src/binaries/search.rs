@@ -19,17 +19,27 @@ const HOMES: [&str; 8] = [
     "/opt",
 ];
 
-/// Every installation, best place first and within a place newest first.
-pub(super) fn installations(options: &EmbeddedOptions) -> Vec<Binaries> {
+/// What a search came upon.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Best place first and within a place newest first.
+    pub(super) usable: Vec<Binaries>,
+    /// Where a `postgres` is that does not work, and why, in words.
+    pub(super) broken: BTreeSet<String>,
+}
+
+pub(super) fn search(options: &EmbeddedOptions) -> Found {
     let on_path = options.search_path.iter().flat_map(env::split_paths);
     let places = std::iter::once(on_path.collect())
         .chain(HOMES.iter().map(|home| installed_below(Path::new(home))))
         .chain([installed_below(&options.cache_dir)]);
+    let (mut usable, mut broken) = (Vec::new(), BTreeSet::new());
+    for place in places {
+        usable.extend(newest_first(probe_all(place, &mut broken)));
+    }
     let mut seen = BTreeSet::new();
-    places
-        .flat_map(|place: Vec<PathBuf>| newest_first(place.iter().filter_map(|dir| probe_if_there(dir)).collect()))
-        .filter(|binaries| seen.insert(binaries.dir.clone()))
-        .collect()
+    usable.retain(|binaries: &Binaries| seen.insert(binaries.dir.clone()));
+    Found { usable, broken }
 }
 
 fn installed_below(home: &Path) -> Vec<PathBuf> {
@@ -40,8 +50,13 @@ fn installed_below(home: &Path) -> Vec<PathBuf> {
 }
 
 /// Probing runs a program, so only where the file is.
-fn probe_if_there(dir: &Path) -> Option<Binaries> {
-    dir.join("postgres").exists().then(|| probe(dir).ok()).flatten()
+fn probe_all(place: Vec<PathBuf>, broken: &mut BTreeSet<String>) -> Vec<Binaries> {
+    let there = place.into_iter().filter(|dir| dir.join("postgres").exists());
+    let mut probed = |dir: PathBuf| {
+        let complain = |reason| broken.insert(format!("{} does not work: {reason}", dir.display()));
+        probe(&dir).map_err(complain).ok()
+    };
+    there.filter_map(&mut probed).collect()
 }
 
 fn newest_first(mut found: Vec<Binaries>) -> Vec<Binaries> {

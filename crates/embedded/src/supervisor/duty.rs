@@ -31,7 +31,8 @@ impl Duty {
         add("--data-dir", self.data_dir.clone().into());
         add("--binaries", self.binaries.clone().into());
         add("--major", self.major.to_string().into());
-        add("--linger-ms", self.linger.as_millis().to_string().into());
+        let linger_ms = u64::try_from(self.linger.as_millis()).unwrap_or(u64::MAX);
+        add("--linger-ms", linger_ms.to_string().into());
         if let Some(run_as) = self.run_as {
             add("--run-as", format!("{}:{}", run_as.uid, run_as.gid).into());
         }

@@ -11,7 +11,7 @@ use super::server::Server;
 use super::{Duty, initdb};
 use crate::cluster_dir::{ClusterDir, make_private};
 use crate::error::EmbeddedError;
-use crate::lock;
+use crate::lock::{self, FileId};
 
 /// What can happen to a supervisor.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ const LINGER_STEP: Duration = Duration::from_millis(50);
 
 /// Runs until the server has no more users, or cannot be run.
 pub(crate) fn guard(duty: &Duty) -> Result<(), EmbeddedError> {
-    let dir = ClusterDir::open(&duty.data_dir)?;
-    let Some(_in_charge) = take_charge(&dir)? else {
+    let dir = ClusterDir::joined(&duty.data_dir)?;
+    let Some(in_charge) = take_charge(&dir)? else {
         return Ok(());
     };
     make_private(&dir.socket_dir(), duty.run_as)?;
@@ -45,21 +45,39 @@ pub(crate) fn guard(duty: &Duty) -> Result<(), EmbeddedError> {
             Server::start(&dir, duty, &tell)?
         }
     };
-    keep_up(server, &dir, duty, &tell, &turns)
+    keep_up(server, &Post { dir, duty, in_charge }, &tell, &turns)
+}
+
+/// What a supervisor stands for. Dropping it lets another take charge.
+struct Post<'a> {
+    dir: ClusterDir,
+    duty: &'a Duty,
+    in_charge: File,
+}
+
+impl Post<'_> {
+    /// Whether the directory at this path is still the one whose lock we hold.
+    fn is_held(&self) -> bool {
+        let there = FileId::at(&self.dir.supervisor_lock());
+        there.is_ok_and(|there| FileId::of(&self.in_charge).is_ok_and(|ours| ours == there))
+    }
 }
 
 fn keep_up(
     mut server: Server,
-    dir: &ClusterDir,
-    duty: &Duty,
+    post: &Post<'_>,
     tell: &SyncSender<Turn>,
     turns: &Receiver<Turn>,
 ) -> Result<(), EmbeddedError> {
+    let dir = &post.dir;
     let mut quick_failures = 0;
     let mut started = Instant::now();
     while let Ok(turn) = turns.recv() {
         match turn {
             Turn::Unused(_until_we_left) => return server.stop(dir, turns),
+            Turn::ServerGone if !post.is_held() => {
+                return Err(EmbeddedError::Vanished { dir: dir.base().to_owned() });
+            }
             Turn::ServerGone => {
                 quick_failures = if started.elapsed() > RAN_WELL { 1 } else { quick_failures + 1 };
                 if quick_failures >= QUICK_FAILURES_MAX {
@@ -67,7 +85,7 @@ fn keep_up(
                 }
                 eprintln!("the server has ended under its users; starting it again ({quick_failures})");
                 std::thread::sleep(Duration::from_millis(100) * (quick_failures - 1));
-                server = Server::start(dir, duty, tell)?;
+                server = Server::start(dir, post.duty, tell)?;
                 started = Instant::now();
             }
         }
@@ -108,7 +126,7 @@ fn watch_users(dir: &ClusterDir, linger: Duration, tell: SyncSender<Turn>) -> Re
 /// Returns with the lock held alone.
 fn wait_unused(users: &File, linger: Duration) -> std::io::Result<()> {
     'used: loop {
-        users.lock()?;
+        lock::exclusive(users)?;
         let unused_since = Instant::now();
         while unused_since.elapsed() < linger {
             users.unlock()?;

@@ -1,9 +1,11 @@
 //! Makes a cluster, whole or not at all.
 
-use std::fs;
+use std::fs::{self, File};
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use super::Duty;
-use super::server::quiet_command;
+use super::server::{quiet_command, when_all_are_gone};
 use crate::Durability;
 use crate::cluster_dir::{ClusterDir, make_private};
 use crate::error::EmbeddedError;
@@ -20,10 +22,12 @@ pub(super) fn make_cluster(dir: &ClusterDir, duty: &Duty) -> Result<(), Embedded
         let what = "not a data directory of Reveille: its `pg` is not a cluster";
         return Err(EmbeddedError::ForeignDirectory { dir: dir.base().to_owned(), what });
     }
+    // Another initdb may still be at work: of a supervisor that was killed.
+    let alive = when_all_are_gone(dir)?;
     let unfinished = dir.unfinished_pgdata();
     let _ = fs::remove_dir_all(&unfinished);
     make_private(&unfinished, duty.run_as)?;
-    let made = run_initdb(dir, duty);
+    let made = run_initdb(dir, duty, &alive);
     if made.is_err() {
         // A full disk needs the space back before anything else.
         let _ = fs::remove_dir_all(&unfinished);
@@ -32,7 +36,10 @@ pub(super) fn make_cluster(dir: &ClusterDir, duty: &Duty) -> Result<(), Embedded
     fs::rename(&unfinished, &pgdata).map_err(EmbeddedError::file("rename to", &pgdata))
 }
 
-fn run_initdb(dir: &ClusterDir, duty: &Duty) -> Result<(), EmbeddedError> {
+/// `alive` goes to initdb and to whatever it starts, so that the lock is held until the last of them is gone.
+fn run_initdb(dir: &ClusterDir, duty: &Duty, alive: &File) -> Result<(), EmbeddedError> {
+    let inherit = fcntl(alive, FcntlArg::F_SETFD(FdFlag::empty()));
+    inherit.map_err(|error| EmbeddedError::file("hand on", &dir.alive_lock())(error.into()))?;
     let program = duty.binaries.join("initdb");
     let mut command = quiet_command(&program, duty.run_as);
     // The C locale sorts alike everywhere and for ever: no index breaks when a library of the system changes. Over TCP,

@@ -31,6 +31,15 @@ const FAST_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(super) struct Server {
     pid: Pid,
+    origin: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A child: its process id is its own until we have waited for it.
+    Started,
+    /// The child of a supervisor that was killed: its process id is its own for as long as it answers.
+    Adopted,
 }
 
 impl Server {
@@ -52,7 +61,7 @@ impl Server {
         drop(command);
         let pid = Pid::from_raw(child.id().cast_signed());
         when_gone(tell, move || child.wait().map(drop))?;
-        Ok(Self { pid })
+        Ok(Self { pid, origin: Origin::Started })
     }
 
     /// Takes over a server whose supervisor was killed, if there is one.
@@ -61,8 +70,8 @@ impl Server {
         let deadline = Instant::now() + LEFTOVERS_TIMEOUT;
         while lock::is_held(&path).map_err(EmbeddedError::file("open", &path))? {
             if let Some(postmaster) = dir.listening() {
-                when_gone(tell, move || lock::open(&path)?.lock())?;
-                return Ok(Some(Self { pid: Pid::from_raw(postmaster.pid) }));
+                when_gone(tell, move || lock::exclusive(&lock::open(&path)?))?;
+                return Ok(Some(Self { pid: Pid::from_raw(postmaster.pid), origin: Origin::Adopted }));
             }
             // Starting, stopping, or backends that have not yet noticed the death of their postmaster.
             pause_until(deadline, dir)?;
@@ -73,13 +82,20 @@ impl Server {
     /// Stops the server and waits for its end.
     pub(super) fn stop(self, dir: &ClusterDir, turns: &Receiver<Turn>) -> Result<(), EmbeddedError> {
         for (signal, patience) in [(Signal::SIGINT, FAST_SHUTDOWN_TIMEOUT), (Signal::SIGQUIT, LEFTOVERS_TIMEOUT)] {
-            // An error means that it is gone already, which the turn below says too.
-            let _ = kill(self.pid, signal);
+            self.signal(dir, signal);
             if turns.recv_timeout(patience).is_ok() {
                 return Ok(());
             }
         }
         Err(leftovers(dir, FAST_SHUTDOWN_TIMEOUT + LEFTOVERS_TIMEOUT))
+    }
+
+    fn signal(&self, dir: &ClusterDir, signal: Signal) {
+        let answers = || dir.listening().is_some_and(|postmaster| postmaster.pid == self.pid.as_raw());
+        if self.origin == Origin::Started || answers() {
+            // An error means that it is gone already, which the next turn says too.
+            let _ = kill(self.pid, signal);
+        }
     }
 }
 
@@ -94,12 +110,13 @@ pub(super) fn quiet_command(program: &Path, run_as: Option<RunAs>) -> Command {
     command
 }
 
-/// The lock that proves that no process of the cluster lives.
-fn when_all_are_gone(dir: &ClusterDir) -> Result<File, EmbeddedError> {
+/// The lock that proves that no process of the cluster lives. Somebody may have deleted the file under a live server, so
+/// none may answer either.
+pub(super) fn when_all_are_gone(dir: &ClusterDir) -> Result<File, EmbeddedError> {
     let path = dir.alive_lock();
     let alive = lock::open(&path).map_err(EmbeddedError::file("open", &path))?;
     let deadline = Instant::now() + LEFTOVERS_TIMEOUT;
-    while !lock::try_exclusive(&alive).map_err(EmbeddedError::file("lock", &path))? {
+    while !lock::try_exclusive(&alive).map_err(EmbeddedError::file("lock", &path))? || dir.listening().is_some() {
         pause_until(deadline, dir)?;
     }
     Ok(alive)

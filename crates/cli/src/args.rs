@@ -1,0 +1,207 @@
+//! What was typed, not yet what it means.
+//!
+//! Next: [`crate::config`].
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// The range is that of `reveille_embedded::SUPPORTED_MAJORS`; a test compares them.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (PostgreSQL 15 to 18)");
+
+const PRECEDENCE: &str = "\
+Settings: the built-in defaults (`reveille config default`), then a configuration file, then the environment
+(REVEILLE_*, DATABASE_URL), then flags; the last one that says something wins. `reveille config show` tells who did.
+The file is the one named by --config or REVEILLE_CONFIG, else reveille/config.toml in the user's configuration
+directory, else /etc/reveille/config.toml; none in the working directory is read.
+
+Exit codes: 0 done, 1 refused, 2 wrong use, 3 database unreachable.";
+
+/// PostgreSQL queues that wake up instead of polling.
+#[derive(Debug, Parser)]
+#[command(name = "reveille", version = VERSION, after_help = PRECEDENCE)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) everywhere: Everywhere,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags that every command understands.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Everywhere {
+    /// Read settings from this file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Use this PostgreSQL; without one, a private PostgreSQL is started
+    #[arg(long, global = true, value_name = "URL")]
+    database_url: Option<String>,
+    /// The schema that holds everything
+    #[arg(long, global = true, value_name = "NAME")]
+    schema: Option<String>,
+    /// Where the private PostgreSQL keeps its data
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<String>,
+    /// Never fetch PostgreSQL binaries
+    #[arg(long, global = true)]
+    no_download: bool,
+    /// off, error, warn, info, debug or trace
+    #[arg(long, global = true, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// text or json
+    #[arg(long, global = true, value_name = "FORMAT")]
+    log_format: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve HTTP until Ctrl-C
+    Serve(ServeFlags),
+    /// Bring the schema up to date, look at it, print it, or remove it
+    Migrate {
+        #[command(subcommand)]
+        step: Migrate,
+    },
+    /// Examine the database and say what is wrong and what to do
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look at the settings
+    Config {
+        #[command(subcommand)]
+        question: Config,
+    },
+    /// Run, find or fetch the private PostgreSQL by itself (`reveille postgres --help`)
+    #[command(disable_help_flag = true)]
+    Postgres {
+        /// Passed on as they are
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct ServeFlags {
+    /// Listen on this loopback address
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Refuse a schema that is not up to date instead of migrating it
+    #[arg(long)]
+    no_migrate: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Migrate {
+    /// Apply what is missing; safe from many processes at once
+    Up {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what was applied and what is missing
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the migrations as a script for psql, without connecting
+    Sql {
+        /// Only what comes after this version
+        #[arg(long, value_name = "VERSION", default_value_t = 0)]
+        from: i32,
+    },
+    /// Remove everything Reveille made, with all messages and jobs
+    Uninstall {
+        /// Really do it
+        #[arg(long)]
+        yes: bool,
+        /// Also drop what others made that depends on it
+        #[arg(long)]
+        force: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Print each effective value and where it came from
+    Show {
+        #[command(flatten)]
+        serve: ServeFlags,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the built-in defaults, every setting with its meaning: a file to start from
+    Default,
+}
+
+/// The flags that are settings.
+pub(crate) const FLAGS: &[(&str, &str)] = &[
+    ("database.migrate", "--no-migrate"),
+    ("database.schema", "--schema"),
+    ("database.url", "--database-url"),
+    ("http.listen", "--listen"),
+    ("log.format", "--log-format"),
+    ("log.level", "--log-level"),
+    ("postgres.data_dir", "--data-dir"),
+    ("postgres.download", "--no-download"),
+];
+
+impl Args {
+    /// What the flags say, as `(setting, value)`.
+    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
+        let everywhere = &self.everywhere;
+        let nothing = ServeFlags::default();
+        let serve = match &self.command {
+            Command::Serve(serve) | Command::Config { question: Config::Show { serve, .. } } => serve,
+            _ => &nothing,
+        };
+        let off = |is_off: bool| is_off.then(|| "false".to_owned());
+        let said = [
+            ("database.migrate", off(serve.no_migrate)),
+            ("database.schema", everywhere.schema.clone()),
+            ("database.url", everywhere.database_url.clone()),
+            ("http.listen", serve.listen.clone()),
+            ("log.format", everywhere.log_format.clone()),
+            ("log.level", everywhere.log_level.clone()),
+            ("postgres.data_dir", everywhere.data_dir.clone()),
+            ("postgres.download", off(everywhere.no_download)),
+        ];
+        said.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_of_the_flags_agree_with_each_other() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_version_names_the_range_of_postgresql() {
+        let majors = reveille_embedded::SUPPORTED_MAJORS;
+
+        assert!(VERSION.ends_with(&format!("(PostgreSQL {} to {})", majors.start(), majors.end())));
+    }
+
+    #[test]
+    fn every_flag_that_is_a_setting_is_in_the_table() {
+        let all = "reveille --database-url a --schema b --data-dir c --no-download --log-level d --log-format e serve \
+                   --listen f --no-migrate";
+        let args = Args::try_parse_from(all.split_whitespace()).unwrap();
+
+        let said: Vec<&str> = args.settings().into_iter().map(|(key, _)| key).collect();
+
+        assert_eq!(said, FLAGS.iter().map(|(key, _)| *key).collect::<Vec<_>>());
+    }
+}

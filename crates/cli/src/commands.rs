@@ -1,0 +1,55 @@
+//! One file for each command.
+
+mod config;
+mod doctor;
+mod migrate;
+pub(crate) mod postgres;
+mod serve;
+
+use std::process::ExitCode;
+
+use tokio::runtime::Runtime;
+use tracing::level_filters::LevelFilter;
+use tracing::warn;
+
+use crate::args::{Args, Command, Config as Question};
+use crate::config::{self as settings, DEFAULTS, Effective};
+use crate::environment;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Do what was typed.
+pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
+    if matches!(args.command, Command::Config { question: Question::Default }) {
+        // A reference that cannot be printed because the configuration is broken would be of little help.
+        output::print(DEFAULTS);
+        return Ok(Exit::Done.into());
+    }
+    let (config, effective) = settings::load(&args)?;
+    let usual = if matches!(args.command, Command::Serve(_)) { LevelFilter::INFO } else { LevelFilter::WARN };
+    output::start_logs(config.log, usual);
+    warn_of_slips(&effective);
+    let exit = match args.command {
+        Command::Serve(_) => block_on(serve::run(&config))?,
+        Command::Migrate { step } => block_on(migrate::run(step, &config))?,
+        Command::Doctor { json } => block_on(doctor::run(json, &config))?,
+        Command::Config { question: Question::Show { json, .. } } => config::show(json, &config, &effective),
+        Command::Config { question: Question::Default } => Exit::Done,
+        Command::Postgres { arguments } => return postgres::run(arguments, &config),
+    };
+    Ok(exit.into())
+}
+
+fn warn_of_slips(effective: &Effective) {
+    for (name, meant) in effective.slips(&environment::our_names()) {
+        warn!("the variable {name} sets nothing; did you mean {meant}?");
+    }
+}
+
+fn block_on(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = Runtime::new().map_err(|error| Failure::refused(format!("cannot start threads: {error}")))?;
+    let done = runtime.block_on(work);
+    // A start of the private server that was given up on ends with the process; waiting for it would be a hang.
+    runtime.shutdown_background();
+    done
+}

@@ -1,0 +1,48 @@
+//! `reveille config show`: what holds, and who said so.
+
+use serde_json::json;
+
+use crate::config::{Config, Effective, Setting, masked};
+use crate::exit::Exit;
+use crate::output;
+
+pub(crate) fn show(json: bool, config: &Config, effective: &Effective) -> Exit {
+    if json {
+        let settings: Vec<_> = effective.settings.iter().map(|setting| as_json(setting, config)).collect();
+        output::json(&json!({ "file": effective.file, "settings": settings }));
+    } else {
+        for line in as_table(config, effective) {
+            output::line(&line);
+        }
+    }
+    Exit::Done
+}
+
+fn as_table(config: &Config, effective: &Effective) -> Vec<String> {
+    let left: Vec<String> =
+        effective.settings.iter().map(|setting| format!("{} = {:?}", setting.key, shown(setting, config))).collect();
+    let width = left.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+    let lines = left.iter().zip(&effective.settings);
+    lines.map(|(text, setting)| format!("{text:width$}  {}", setting.source)).collect()
+}
+
+fn as_json(setting: &Setting, config: &Config) -> serde_json::Value {
+    let (source, which) = setting.source.parts();
+    json!({
+        "key": setting.key,
+        "value": shown(setting, config),
+        "source": source,
+        "from": (!which.is_empty()).then_some(which),
+        "environment": setting.variables(),
+        "flag": setting.flag(),
+    })
+}
+
+/// The value as it may be shown: no passwords, and the place that an empty data directory stands for.
+fn shown(setting: &Setting, config: &Config) -> String {
+    match setting.key.as_str() {
+        "database.url" | "database.listen_url" if !setting.text.is_empty() => masked(&setting.text),
+        "postgres.data_dir" if setting.text.is_empty() => config.private.usual_data_dir().unwrap_or_default(),
+        _ => setting.text.clone(),
+    }
+}

@@ -1,0 +1,43 @@
+//! `reveille postgres`: the private PostgreSQL by itself, and the supervisor that this program is too.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use reveille_embedded::EmbeddedError;
+use reveille_embedded::command::{self, this_program};
+
+use crate::config::Config;
+use crate::environment;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// This program's name for what `reveille-postgres` does.
+const NAME: &str = "postgres";
+/// What the supervisor is started with; nobody types these.
+const INTERNAL: &[&str] = &["supervise", "guard"];
+
+/// How this program is started as `reveille-postgres`.
+pub(crate) fn program() -> Result<Vec<OsString>, EmbeddedError> {
+    Ok(vec![this_program()?.into_os_string(), NAME.into()])
+}
+
+/// Becomes the supervisor when that is what was typed, before a line of configuration is read or a thread started: a
+/// server must not go down because of a fault in a file that only its users read.
+pub(crate) fn internal(typed: &[OsString]) -> Option<ExitCode> {
+    let [_, command, step, ..] = typed else { return None };
+    if command != NAME || !INTERNAL.iter().any(|name| step == name) {
+        return None;
+    }
+    Some(match program() {
+        Ok(program) => command::run(&program, typed.iter().skip(2).cloned(), environment::variable),
+        Err(error) => {
+            output::tell(&error.sentence());
+            Exit::Refused.into()
+        }
+    })
+}
+
+/// What was typed behind `postgres`, with our settings as its environment.
+pub(crate) fn run(arguments: Vec<OsString>, config: &Config) -> Result<ExitCode, Failure> {
+    Ok(command::run(&program()?, arguments, |name| config.private.environment(name)))
+}

@@ -1,0 +1,81 @@
+//! `reveille serve`: everything up, until a signal; then everything down, in reverse order.
+
+use reveille_server::Door;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::config::{AtStart, Config};
+use crate::exit::{Exit, Failure};
+use crate::ground::Ground;
+use crate::output;
+
+pub(crate) async fn run(config: &Config) -> Result<Exit, Failure> {
+    let mut signals = Signals::watch()?;
+    // Before the database, which may take minutes to fetch: a port that is in use is found at once.
+    let door = config.server.clone().bind().await?;
+    let ground = tokio::select! {
+        ground = prepare(config) => ground?,
+        () = signals.next() => return Ok(Exit::Interrupted),
+    };
+    let (shutdown, serving) = start(door, &ground);
+    signals.next().await;
+    info!("draining; a second signal ends at once");
+    shutdown.cancel();
+    tokio::select! {
+        done = finish(serving, ground) => done,
+        () = signals.next() => Ok(Exit::Interrupted),
+    }
+}
+
+/// A database with a schema that this program can work on.
+async fn prepare(config: &Config) -> Result<Ground, Failure> {
+    let ground = Ground::open(config).await?;
+    let fit = match config.database.at_start {
+        AtStart::Migrate => ground.database.migrate().await.map(drop),
+        AtStart::Check => ground.database.check_schema().await,
+    };
+    match fit {
+        Ok(()) => Ok(ground),
+        Err(error) => {
+            ground.close().await?;
+            Err(error.into())
+        }
+    }
+}
+
+fn start(door: Door, ground: &Ground) -> (CancellationToken, JoinSet<()>) {
+    let (server, handle) = door.serve(ground.database.clone());
+    let shutdown = CancellationToken::new();
+    let mut serving = JoinSet::new();
+    serving.spawn(server.run(shutdown.clone()));
+    output::line(&format!("listening on http://{}", handle.address()));
+    (shutdown, serving)
+}
+
+async fn finish(mut serving: JoinSet<()>, ground: Ground) -> Result<Exit, Failure> {
+    while serving.join_next().await.is_some() {}
+    ground.close().await?;
+    Ok(Exit::Done)
+}
+
+/// Ctrl-C and SIGTERM, which mean the same.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn watch() -> Result<Self, Failure> {
+        let watch = |kind| signal(kind).map_err(|error| Failure::refused(format!("cannot wait for signals: {error}")));
+        Ok(Self { interrupt: watch(SignalKind::interrupt())?, terminate: watch(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

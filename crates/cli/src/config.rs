@@ -1,0 +1,218 @@
+//! What was said, put together: typed values, or every fault at once.
+//!
+//! Four layers: the built-in default file, a configuration file, the environment, flags. Whatever their source, values
+//! are texts until [`Config::read`] turns them into what the services take, so there is one parser and one kind of
+//! fault. The default file is the list of what may be set.
+//!
+//! Next: [`layers`] gathers, [`reader`] types.
+
+mod fault;
+mod file;
+mod layers;
+mod reader;
+mod secret;
+mod units;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use reveille::database::{DatabaseOptions, StatementMode};
+use reveille_embedded::{Download, EmbeddedError, EmbeddedOptions};
+use reveille_server::{ServerError, ServerOptions};
+use tracing::level_filters::LevelFilter;
+
+pub(crate) use layers::{Effective, Setting};
+pub(crate) use secret::masked;
+
+use crate::args::Args;
+use crate::environment;
+use crate::exit::Failure;
+use fault::Faults;
+use reader::Reader;
+
+/// The reference of every setting.
+pub(crate) const DEFAULTS: &str = include_str!("config.default.toml");
+
+/// Stands for the private server's socket while the other options are checked.
+const SOME_PLACE: &str = "host=/tmp user=postgres";
+
+/// What the services are made from.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) server: ServerOptions,
+    pub(crate) database: DatabaseSettings,
+    pub(crate) private: PrivateSettings,
+    pub(crate) log: Log,
+}
+
+/// How to use a database; where it is may only be known later.
+pub(crate) struct DatabaseSettings {
+    /// `None`: the private one.
+    pub(crate) url: Option<String>,
+    listen_url: Option<String>,
+    pub(crate) schema: String,
+    mode: StatementMode,
+    statement_timeout: Duration,
+    lock_timeout: Duration,
+    connect_timeout: Option<Duration>,
+    pub(crate) pool_size: usize,
+    pub(crate) at_start: AtStart,
+}
+
+/// What `serve` does about the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtStart {
+    Migrate,
+    Check,
+}
+
+/// Where the private PostgreSQL lives.
+#[derive(Debug)]
+pub(crate) struct PrivateSettings {
+    data_dir: Option<String>,
+    binaries: Option<String>,
+    run_as: Option<String>,
+    download: Download,
+}
+
+/// How we log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Log {
+    /// `None`: as is usual for the command.
+    pub(crate) level: Option<LevelFilter>,
+    pub(crate) format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Everything that was said, as typed values and as told by `config show`.
+pub(crate) fn load(args: &Args) -> Result<(Config, Effective), Failure> {
+    let mut faults = Faults::default();
+    let effective = Effective::gather(args, environment::variable, &mut faults);
+    let config = Config::read(&mut Reader::new(&effective, &mut faults));
+    config.check(&mut faults);
+    faults.none_or_failure()?;
+    Ok((config, effective))
+}
+
+impl Config {
+    fn read(read: &mut Reader<'_>) -> Self {
+        Self {
+            server: ServerOptions::default()
+                .listen(read.address("http.listen"))
+                .max_connections(read.count("http.max_connections"))
+                .head_timeout(read.time("http.head_timeout"))
+                .body_timeout(read.time("http.body_timeout"))
+                .max_body(read.size("http.max_body"))
+                .drain_timeout(read.time("http.drain_timeout")),
+            database: DatabaseSettings::read(read),
+            private: PrivateSettings {
+                data_dir: read.some_text("postgres.data_dir"),
+                binaries: read.some_text("postgres.binaries"),
+                run_as: read.some_text("postgres.run_as"),
+                download: read.switch("postgres.download", Download::Allowed, Download::Forbidden),
+            },
+            log: Log {
+                level: read.some_choice("log.level", LEVELS),
+                format: read.choice("log.format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
+            },
+        }
+    }
+
+    /// What only the services can judge.
+    fn check(&self, faults: &mut Faults) {
+        let url = self.database.url.as_deref().unwrap_or(SOME_PLACE);
+        if let Err(error) = self.database.options(url).check() {
+            faults.extend(error.faults().iter().map(|fault| format!("[database]: {fault}")));
+        }
+        // An address that is not for us is refused by whoever is asked to listen there.
+        if let Err(ServerError::Options(list)) = self.server.check() {
+            faults.extend(list.iter().map(|fault| format!("[http]: {fault}")));
+        }
+    }
+}
+
+const LEVELS: &[(&str, LevelFilter)] = &[
+    ("off", LevelFilter::OFF),
+    ("error", LevelFilter::ERROR),
+    ("warn", LevelFilter::WARN),
+    ("info", LevelFilter::INFO),
+    ("debug", LevelFilter::DEBUG),
+    ("trace", LevelFilter::TRACE),
+];
+
+impl DatabaseSettings {
+    fn read(read: &mut Reader<'_>) -> Self {
+        let modes = [("direct", StatementMode::Direct), ("pooled", StatementMode::Pooled)];
+        Self {
+            url: read.some_text("database.url"),
+            listen_url: read.some_text("database.listen_url"),
+            schema: read.text("database.schema"),
+            mode: read.choice("database.statement_mode", &modes),
+            statement_timeout: read.time("database.statement_timeout"),
+            lock_timeout: read.time("database.lock_timeout"),
+            connect_timeout: read.some_time("database.connect_timeout"),
+            pool_size: read.count("database.pool_size"),
+            at_start: read.switch("database.migrate", AtStart::Migrate, AtStart::Check),
+        }
+    }
+
+    /// The options for the database at `url`.
+    pub(crate) fn options(&self, url: &str) -> DatabaseOptions {
+        let mut options = DatabaseOptions::new(url)
+            .schema(&self.schema)
+            .statement_mode(self.mode)
+            .statement_timeout(self.statement_timeout)
+            .lock_timeout(self.lock_timeout)
+            .pool_size(self.pool_size);
+        if let Some(limit) = self.connect_timeout {
+            options = options.connect_timeout(limit);
+        }
+        // A way to listen belongs to the database it was given with.
+        match &self.listen_url {
+            Some(listen_url) if self.url.is_some() => options.listen_url(listen_url),
+            _ => options,
+        }
+    }
+}
+
+impl std::fmt::Debug for DatabaseSettings {
+    /// Without the URLs, which hold passwords.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DatabaseSettings").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl PrivateSettings {
+    /// The environment as the settings have it: `reveille-embedded` knows its variables, and the file and flags speak
+    /// through them.
+    pub(crate) fn environment(&self, name: &str) -> Option<OsString> {
+        let said = match name {
+            "REVEILLE_DATA_DIR" => &self.data_dir,
+            "REVEILLE_PG_BIN" => &self.binaries,
+            "REVEILLE_PG_USER" => &self.run_as,
+            _ => return environment::variable(name),
+        };
+        said.as_ref().map(OsString::from)
+    }
+
+    /// Options for the private PostgreSQL, guarded by `program` and its leading arguments.
+    pub(crate) fn options(&self, program: &[OsString]) -> Result<EmbeddedOptions, EmbeddedError> {
+        let options = EmbeddedOptions::from_environment(|name| self.environment(name), program.iter().cloned())?;
+        Ok(options.download(self.download))
+    }
+
+    /// Where the data is when nobody says otherwise; `None` for a user without a home.
+    pub(crate) fn usual_data_dir(&self) -> Option<String> {
+        let options = self.options(&[]).ok()?;
+        Some(Path::display(options.chosen_data_dir()).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

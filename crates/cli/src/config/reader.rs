@@ -1,0 +1,100 @@
+//! Texts into values. A text that is none is noted as a fault, and reading goes on, so that all faults are found.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use super::fault::Faults;
+use super::layers::{Effective, Setting};
+use super::units;
+
+pub(super) struct Reader<'a> {
+    effective: &'a Effective,
+    faults: &'a mut Faults,
+    #[cfg(test)]
+    pub(super) asked: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(effective: &'a Effective, faults: &'a mut Faults) -> Self {
+        Self {
+            effective,
+            faults,
+            #[cfg(test)]
+            asked: Vec::new(),
+        }
+    }
+
+    pub(super) fn text(&mut self, key: &str) -> String {
+        self.setting(key).map(|setting| setting.text.clone()).unwrap_or_default()
+    }
+
+    /// An empty text is none.
+    pub(super) fn some_text(&mut self, key: &str) -> Option<String> {
+        Some(self.text(key)).filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn address(&mut self, key: &str) -> SocketAddr {
+        let parse =
+            |text: &str| text.parse().map_err(|_| "is no address with a port, such as 127.0.0.1:6632".to_owned());
+        self.parsed(key, parse).unwrap_or((Ipv4Addr::LOCALHOST, 0).into())
+    }
+
+    pub(super) fn count(&mut self, key: &str) -> usize {
+        let parse = |text: &str| text.parse().map_err(|_| "is no whole number".to_owned());
+        // Zero is refused by whoever gets it, which would be a second fault for one cause.
+        self.parsed(key, parse).unwrap_or(1)
+    }
+
+    pub(super) fn size(&mut self, key: &str) -> usize {
+        self.parsed(key, units::size).unwrap_or_default()
+    }
+
+    pub(super) fn time(&mut self, key: &str) -> Duration {
+        self.parsed(key, units::time).unwrap_or(Duration::from_secs(1))
+    }
+
+    pub(super) fn some_time(&mut self, key: &str) -> Option<Duration> {
+        self.some_text(key)?;
+        Some(self.time(key))
+    }
+
+    pub(super) fn switch<T>(&mut self, key: &str, on: T, off: T) -> T {
+        let parse = |text: &str| text.parse().map_err(|_| "is neither true nor false".to_owned());
+        if self.parsed(key, parse).unwrap_or(true) { on } else { off }
+    }
+
+    /// One of these words; the first when it is none of them.
+    pub(super) fn choice<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> T {
+        self.parsed(key, |text| chosen(text, words)).unwrap_or(words[0].1)
+    }
+
+    pub(super) fn some_choice<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> Option<T> {
+        self.some_text(key)?;
+        self.parsed(key, |text| chosen(text, words))
+    }
+
+    fn parsed<T>(&mut self, key: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+        let setting = self.setting(key)?;
+        match parse(setting.text.trim()) {
+            Ok(value) => Some(value),
+            Err(why) => {
+                self.faults.add(format!("{key} = {:?} {why} ({})", setting.text, setting.source));
+                None
+            }
+        }
+    }
+
+    fn setting(&mut self, key: &str) -> Option<&'a Setting> {
+        #[cfg(test)]
+        self.asked.push(key.to_owned());
+        self.effective.get(key)
+    }
+}
+
+fn chosen<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String> {
+    let found = words.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        format!("is none of {}", words.join(", "))
+    })
+}

@@ -1,0 +1,108 @@
+//! Precedence, faults, and that the default file and the code know the same settings.
+
+use clap::Parser;
+
+use super::layers::Source;
+use super::*;
+
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
+fn gathered(typed: &str, variables: Variables<'_>) -> (Effective, Faults) {
+    let args = Args::try_parse_from(typed.split_whitespace()).unwrap();
+    let mut faults = Faults::default();
+    let environment = |name: &str| {
+        let found = variables.iter().find(|(variable, _)| *variable == name);
+        found.map(|(_, value)| OsString::from(value))
+    };
+    let effective = Effective::gather(&args, environment, &mut faults);
+    (effective, faults)
+}
+
+fn faults_of(typed: &str, variables: Variables<'_>) -> Vec<String> {
+    let (effective, mut faults) = gathered(typed, variables);
+    let config = Config::read(&mut Reader::new(&effective, &mut faults));
+    config.check(&mut faults);
+    faults.sentences().to_vec()
+}
+
+#[test]
+fn the_defaults_have_no_fault_and_every_one_of_them_is_used() {
+    let (effective, mut faults) = gathered("reveille doctor", &[]);
+    let mut reader = Reader::new(&effective, &mut faults);
+
+    let config = Config::read(&mut reader);
+
+    let asked = std::mem::take(&mut reader.asked);
+    let unused: Vec<&str> =
+        effective.settings.iter().map(|s| s.key.as_str()).filter(|key| !asked.iter().any(|a| a == key)).collect();
+    assert_eq!(unused, [""; 0]);
+    let unlisted: Vec<&String> = asked.iter().filter(|key| effective.get(key).is_none()).collect();
+    assert_eq!(unlisted, [""; 0]);
+    config.check(&mut faults);
+    assert_eq!(faults.sentences(), [""; 0]);
+    assert_eq!(config.database.url, None);
+}
+
+/// The default file says the same as the libraries do.
+#[test]
+fn the_defaults_are_those_of_the_libraries() {
+    let (effective, mut faults) = gathered("reveille doctor", &[]);
+    let config = Config::read(&mut Reader::new(&effective, &mut faults));
+
+    assert_eq!(format!("{:?}", config.server), format!("{:?}", ServerOptions::default()));
+    let url = "host=/tmp user=me";
+    assert_eq!(format!("{:?}", config.database.options(url)), format!("{:?}", DatabaseOptions::new(url)));
+}
+
+#[test]
+fn a_flag_beats_a_variable_and_ours_beats_the_common_one() {
+    let variables = [("DATABASE_URL", "host=b user=x"), ("REVEILLE_LOG_LEVEL", "warn")];
+    let (common, _) = gathered("reveille doctor --log-level debug", &variables);
+    let both = [("DATABASE_URL", "host=b user=x"), ("REVEILLE_DATABASE_URL", "host=c user=x")];
+    let (ours, _) = gathered("reveille doctor", &both);
+
+    let url = common.get("database.url").unwrap();
+    assert_eq!((url.text.as_str(), &url.source), ("host=b user=x", &Source::Environment("DATABASE_URL".to_owned())));
+    let level = common.get("log.level").unwrap();
+    assert_eq!((level.text.as_str(), &level.source), ("debug", &Source::Flag("--log-level")));
+    assert_eq!(ours.get("database.url").unwrap().text, "host=c user=x");
+}
+
+#[test]
+fn every_fault_is_found_and_no_password_is_told() {
+    let variables = [
+        ("REVEILLE_HTTP_LISTEN", "somewhere"),
+        ("REVEILLE_HTTP_HEAD_TIMEOUT", "12"),
+        ("REVEILLE_HTTP_MAX_BODY", "huge"),
+        ("REVEILLE_DATABASE_POOL_SIZE", "0"),
+        ("REVEILLE_DATABASE_URL", "postgres://me:hush@db/shop?sslmode=maybe"),
+        ("REVEILLE_DATABASE_MIGRATE", "perhaps"),
+    ];
+
+    let faults = faults_of("reveille serve --log-format xml --log-level loud", &variables);
+
+    assert_eq!(faults.len(), 8, "{faults:#?}");
+    assert!(faults.iter().any(|fault| fault.contains("http.listen = \"somewhere\" is no address")), "{faults:#?}");
+    assert!(faults.iter().any(|fault| fault.contains("environment REVEILLE_HTTP_HEAD_TIMEOUT")), "{faults:#?}");
+    assert!(!faults.join(" ").contains("hush"), "{faults:#?}");
+}
+
+#[test]
+fn an_empty_url_as_a_flag_asks_for_the_private_database() {
+    let args = ["reveille", "doctor", "--database-url", ""];
+    let args = Args::try_parse_from(args).unwrap();
+    let mut faults = Faults::default();
+    let effective = Effective::gather(&args, |_| Some("host=db user=me".into()), &mut faults);
+
+    assert_eq!(Reader::new(&effective, &mut faults).some_text("database.url"), None);
+}
+
+#[test]
+fn a_variable_that_is_nearly_ours_is_told_and_others_are_left_alone() {
+    let (effective, _) = gathered("reveille doctor", &[]);
+    let names = ["REVEILLE_HTTP_LISTN", "REVEILLE_SERVICE_HOST", "REVEILLE_CONFIG", "REVEILLE_LOG_LEVEL"];
+
+    let slips = effective.slips(&names.map(str::to_owned));
+
+    assert_eq!(slips, [("REVEILLE_HTTP_LISTN".to_owned(), "REVEILLE_HTTP_LISTEN".to_owned())]);
+}

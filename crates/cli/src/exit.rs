@@ -1,0 +1,109 @@
+//! How a run ends: a code for scripts, a sentence for people.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use reveille::database::DatabaseError;
+use reveille_embedded::EmbeddedError;
+use reveille_server::ServerError;
+
+use crate::output;
+
+/// What scripts see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// What was asked for is done.
+    Done = 0,
+    /// It stays refused until somebody changes something.
+    Refused = 1,
+    /// The command line or the settings are wrong.
+    WrongUse = 2,
+    /// The database did not answer; trying again later may help.
+    Unreachable = 3,
+    /// A signal ended it before it was done, in the shell's convention for Ctrl-C.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why it was not done.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    sentences: Vec<String>,
+    /// Text that clap made: help, the version, or a fault in what was typed.
+    typed: Option<clap::Error>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, sentences: Vec<String>) -> Self {
+        Self { exit, sentences, typed: None }
+    }
+
+    pub(crate) fn refused(sentence: impl Into<String>) -> Self {
+        Self::new(Exit::Refused, vec![sentence.into()])
+    }
+
+    /// Say why, and return the code to end with.
+    pub(crate) fn report(self) -> ExitCode {
+        for sentence in &self.sentences {
+            output::tell(sentence);
+        }
+        if let Some(typed) = self.typed {
+            let text = typed.render().to_string();
+            match text.strip_prefix("error: ") {
+                Some(fault) => output::tell(fault.trim_end()),
+                None if typed.use_stderr() => output::talk(&text),
+                None => output::print(&text),
+            }
+        }
+        self.exit.into()
+    }
+}
+
+impl From<clap::Error> for Failure {
+    fn from(error: clap::Error) -> Self {
+        let exit = if error.use_stderr() { Exit::WrongUse } else { Exit::Done };
+        Self { exit, sentences: Vec::new(), typed: Some(error) }
+    }
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
+        let exit = match &error {
+            DatabaseError::Options(_) => Exit::WrongUse,
+            error if error.is_transient() => Exit::Unreachable,
+            _ => Exit::Refused,
+        };
+        Self::new(exit, vec![with_causes(&error)])
+    }
+}
+
+impl From<EmbeddedError> for Failure {
+    fn from(error: EmbeddedError) -> Self {
+        let exit = if error.is_unreachable() { Exit::Unreachable } else { Exit::Refused };
+        Self::new(exit, vec![error.sentence()])
+    }
+}
+
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Self {
+        let exit = if matches!(error, ServerError::Options(_)) { Exit::WrongUse } else { Exit::Refused };
+        Self::new(exit, vec![with_causes(&error)])
+    }
+}
+
+/// Our sentences say what is true and what to do; the words of whoever refused follow in brackets.
+fn with_causes(error: &dyn Error) -> String {
+    let mut causes = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    if causes.is_empty() { error.to_string() } else { format!("{error} ({})", causes.join(": ")) }
+}

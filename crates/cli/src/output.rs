@@ -1,0 +1,103 @@
+//! What goes where: data to standard output, talk and logs to standard error.
+//!
+//! A reader that has gone is no failure of ours, so nothing here fails.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use tracing::level_filters::LevelFilter;
+
+use crate::config::{Log, LogFormat};
+use crate::environment;
+
+/// Data, as it is.
+pub(crate) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// One line of data.
+pub(crate) fn line(text: &str) {
+    print(&format!("{text}\n"));
+}
+
+/// Data for programs.
+pub(crate) fn json(value: &Value) {
+    line(&format!("{value:#}"));
+}
+
+/// A sentence for people.
+pub(crate) fn tell(sentence: &str) {
+    talk(&format!("reveille: {sentence}\n"));
+}
+
+/// Text for people, as it is.
+pub(crate) fn talk(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A path that can be pasted into a shell: on macOS the usual data directory has a space in it.
+pub(crate) fn pasteable(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%,".contains(letter);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// Logs from here on, unless they were started before.
+pub(crate) fn start_logs(log: Log, usual: LevelFilter) {
+    let colours = std::io::stderr().is_terminal() && environment::variable("NO_COLOR").is_none();
+    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(log.level.unwrap_or(usual));
+    let _ = match log.format {
+        LogFormat::Text => logs.with_ansi(colours).try_init(),
+        LogFormat::Json => logs.json().flatten_event(true).try_init(),
+    };
+}
+
+/// A moment in UTC, as `2026-03-01T12:30:05Z`.
+pub(crate) fn utc(moment: SystemTime) -> String {
+    let seconds = moment.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, time) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Year, month and day of the nth day since 1970, by counting in eras of 400 years that begin on 1 March.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let since_era_zero = days + 719_468;
+    let (era, day_of_era) = (since_era_zero / 146_097, since_era_zero % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn paths_survive_a_shell() {
+        let pasteable = |text: &str| pasteable(Path::new(text));
+
+        assert_eq!(pasteable("/var/lib/reveille/run"), "/var/lib/reveille/run");
+        assert_eq!(pasteable("/Users/ada/Application Support"), "'/Users/ada/Application Support'");
+        assert_eq!(pasteable("/it's"), r"'/it'\''s'");
+    }
+
+    #[test]
+    fn moments_are_written_as_everyone_writes_them() {
+        let at = |seconds| utc(UNIX_EPOCH + Duration::from_secs(seconds));
+
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(at(1_772_368_205), "2026-03-01T12:30:05Z");
+        assert_eq!(at(4_102_444_799), "2099-12-31T23:59:59Z");
+    }
+}

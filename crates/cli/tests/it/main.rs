@@ -1,0 +1,13 @@
+//! Each command really run as a process, also its failures.
+
+mod config;
+mod database_faults;
+mod doctor;
+mod documents;
+mod migrate;
+mod postgres;
+mod serve;
+mod serve_crash;
+mod serve_private;
+mod support;
+mod usage;

@@ -1,0 +1,115 @@
+//! The schema: up, looked at, printed, removed.
+
+use reveille_testkit::TestDatabase;
+
+use crate::support::{Home, Ran, finished};
+
+async fn migrate(db: &TestDatabase, arguments: &[&str]) -> Ran {
+    let url = db.url();
+    Home::new().run(&[&["migrate"], arguments, &["--database-url", &url]].concat()).await
+}
+
+#[tokio::test]
+async fn up_applies_what_is_missing_and_then_nothing() {
+    let db = TestDatabase::empty().await;
+    let before = migrate(&db, &["status", "--json"]).await.json();
+
+    let first = migrate(&db, &["up", "--json"]).await;
+    let second = migrate(&db, &["up"]).await;
+    let after = migrate(&db, &["status", "--json"]).await.json();
+
+    assert_eq!((&before["found"], &before["usable"]), (&0.into(), &false.into()));
+    first.assert_code(0);
+    assert_eq!(first.json()["migrations"], before["pending"]);
+    assert_eq!(first.json()["migrations"][0]["version"], 1);
+    second.assert_code(0);
+    assert_eq!(second.stdout, "nothing to do: the schema is up to date\n");
+    assert_eq!((&after["found"], &after["usable"]), (&after["known"], &true.into()));
+    assert_eq!(after["pending"].as_array().unwrap().len(), 0);
+    let at = after["applied"][0]["applied_at"].as_str().unwrap();
+    assert!(at.len() == 20 && at.starts_with("20") && at.ends_with('Z'), "{at}");
+}
+
+#[tokio::test]
+async fn status_reads_well() {
+    let db = TestDatabase::new().await;
+
+    let ran = migrate(&db, &["status"]).await;
+
+    ran.assert_code(0);
+    assert!(ran.stdout.starts_with("schema reveille is at version "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("   1  ground  applied 20"), "{}", ran.stdout);
+}
+
+#[tokio::test]
+async fn the_printed_script_does_what_up_does_without_a_connection() {
+    let db = TestDatabase::empty().await;
+    let home = Home::new();
+    let mut command = home.command(&["migrate", "sql", "--schema", "awk'ward"]);
+    command.env("DATABASE_URL", "postgres://me@127.0.0.1:1/nowhere");
+
+    let script = finished(command).await;
+
+    script.assert_code(0);
+    db.client().await.batch_execute(&script.stdout).await.unwrap();
+    let up = migrate(&db, &["up", "--schema", "awk'ward"]).await;
+    assert_eq!(up.stdout, "nothing to do: the schema is up to date\n");
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_is_wrong_use() {
+    let ran = Home::new().run(&["migrate", "sql", "--schema", "pg_mine"]).await;
+
+    ran.assert_code(2);
+    assert_eq!(ran.sentence(), "[database]: schema names that begin with pg_ belong to PostgreSQL");
+}
+
+#[tokio::test]
+async fn uninstall_asks_first_and_then_removes_everything() {
+    let db = TestDatabase::new().await;
+
+    let asked = migrate(&db, &["uninstall"]).await;
+    let still = migrate(&db, &["status", "--json"]).await.json();
+    let done = migrate(&db, &["uninstall", "--yes", "--json"]).await;
+    let again = migrate(&db, &["uninstall", "--yes"]).await;
+
+    asked.assert_code(1);
+    assert!(asked.sentence().contains("say --yes"), "{asked:?}");
+    assert_eq!(still["usable"], true);
+    done.assert_code(0);
+    assert!(!done.json()["dropped"].as_array().unwrap().is_empty());
+    let left = db.client().await.query_opt("select from pg_namespace where nspname = 'reveille'", &[]).await.unwrap();
+    assert!(left.is_none());
+    again.assert_code(1);
+    assert!(again.sentence().contains("holds no Reveille tables"), "{again:?}");
+}
+
+#[tokio::test]
+async fn what_others_made_is_left_alone_unless_forced() {
+    let db = TestDatabase::new().await;
+    db.client().await.batch_execute("create table reveille.theirs ()").await.unwrap();
+
+    let careful = migrate(&db, &["uninstall", "--yes"]).await;
+    let forced = migrate(&db, &["uninstall", "--yes", "--force"]).await;
+
+    careful.assert_code(1);
+    assert!(careful.sentence().contains("theirs"), "{careful:?}");
+    forced.assert_code(0);
+    assert!(forced.stdout.contains("left table reveille.theirs"), "{forced:?}");
+}
+
+#[tokio::test]
+async fn without_a_url_the_private_database_is_migrated_and_stopped_again() {
+    let home = Home::new();
+
+    let up = home.run(&["migrate", "up"]).await;
+    let status = home.run(&["migrate", "status", "--json"]).await;
+
+    up.assert_code(0);
+    assert!(up.stdout.contains("applied migration 1 (ground)"), "{up:?}");
+    assert!(up.stderr.contains("reveille: no DATABASE_URL: private PostgreSQL "), "{up:?}");
+    assert_eq!(status.json()["usable"], true);
+    // Stopped when the program ended, not some time after it.
+    let alive = std::fs::File::open(home.data_dir().join("alive.lock")).unwrap();
+    assert!(alive.try_lock().is_ok());
+}

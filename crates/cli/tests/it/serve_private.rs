@@ -1,0 +1,56 @@
+//! `serve` with a private PostgreSQL.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::support::{Home, Serving, nothing_left};
+
+const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
+
+#[tokio::test]
+async fn it_answers_and_ctrl_c_leaves_nothing_behind() {
+    let home = Home::new();
+    let mut serving = Serving::start(home.command(SERVE)).await;
+    let (status, body) = serving.get("/health").await;
+    assert_eq!(status, 200, "{body}");
+    let begun = Instant::now();
+
+    serving.signal(Signal::SIGINT);
+
+    assert_eq!(serving.exit_code().await, Some(0));
+    nothing_left(&home.data_dir()).await;
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn two_on_one_directory_share_a_server_which_outlives_the_first() {
+    let home = Home::new();
+    let (mut first, mut second) =
+        tokio::join!(Serving::start(home.command(SERVE)), Serving::start(home.command(SERVE)));
+
+    assert_ne!(first.address, second.address);
+    assert_eq!(first.get("/readyz").await.0, 200);
+    first.signal(Signal::SIGINT);
+    assert_eq!(first.exit_code().await, Some(0));
+
+    assert_eq!(second.get("/readyz").await.0, 200);
+    // While it runs, others may look.
+    home.run(&["doctor"]).await.assert_code(0);
+    assert_eq!(second.get("/readyz").await.0, 200);
+    second.signal(Signal::SIGINT);
+    assert_eq!(second.exit_code().await, Some(0));
+    nothing_left(&home.data_dir()).await;
+}
+
+#[tokio::test]
+async fn the_connection_it_prints_works() {
+    let home = Home::new();
+    let ran = home.run(&["migrate", "up"]).await;
+
+    ran.assert_code(0);
+    let line = ran.stderr.lines().find(|line| line.contains("no DATABASE_URL")).unwrap();
+    let data_dir = home.data_dir().canonicalize().unwrap();
+    assert!(line.contains(&format!(" in {}; psql -h ", data_dir.display())), "{line}");
+    assert!(line.ends_with(" -U postgres reveille"), "{line}");
+}

@@ -1,0 +1,179 @@
+//! The program under test, started with an environment that holds nothing but what a test says.
+
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+/// A run that takes longer hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A home of the program's own: settings of whoever runs the tests must not matter.
+pub(crate) struct Home {
+    dir: TempDir,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        // Root's private server runs as another user, who must be able to enter.
+        let mode = Permissions::from_mode(0o711);
+        let dir = tempfile::Builder::new().prefix("reveille-cli-").permissions(mode).tempdir();
+        Self { dir: dir.expect("a temporary directory can be made") }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.path().join("data")
+    }
+
+    /// Writes a file and returns its path.
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a file lies in a directory")).expect("directories can be made");
+        std::fs::write(&path, text).expect("a file can be written");
+        path.to_str().expect("temporary paths are UTF-8").to_owned()
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_reveille"));
+        command.args(arguments).env_clear().env("HOME", self.path()).env("REVEILLE_DATA_DIR", self.data_dir());
+        for name in ["PATH", "REVEILLE_PG_BIN", "TMPDIR"] {
+            if let Some(value) = ambient(name) {
+                command.env(name, value);
+            }
+        }
+        command.current_dir(self.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A test that fails must leave nothing running; the private server follows by itself.
+        command.kill_on_drop(true).process_group(0);
+        command
+    }
+
+    /// Runs the program to its end.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Ran {
+        finished(self.command(arguments)).await
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test is configured by its runner's environment")]
+fn ambient(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name)
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
+    }
+
+    /// The one sentence of a failure, without our name.
+    pub(crate) fn sentence(&self) -> &str {
+        let mut said = self.stderr.lines().filter_map(|line| line.strip_prefix("reveille: "));
+        let sentence = said.next().unwrap_or_else(|| panic!("no sentence: {self:?}"));
+        assert_eq!(said.next(), None, "more than one sentence: {self:?}");
+        sentence
+    }
+
+    pub(crate) fn sentences(&self) -> Vec<&str> {
+        self.stderr.lines().filter_map(|line| line.strip_prefix("reveille: ")).collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_code(&self, code: i32) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+    }
+}
+
+pub(crate) async fn finished(mut command: Command) -> Ran {
+    let output = timeout(PATIENCE, command.output()).await.expect("the program ends in time");
+    let output = output.expect("the program can be run");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints UTF-8");
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// A `serve` that has said where it listens.
+pub(crate) struct Serving {
+    child: Child,
+    pub(crate) address: String,
+    _stdout: Lines<BufReader<ChildStdout>>,
+}
+
+impl Serving {
+    pub(crate) async fn start(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::inherit()).spawn().expect("the program can be run");
+        let mut stdout = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
+        let line = timeout(PATIENCE, stdout.next_line()).await.expect("it says in time where it listens");
+        let line = line.expect("its output can be read").expect("it does not end before it listens");
+        let address = line.strip_prefix("listening on http://").unwrap_or_else(|| panic!("it said {line}")).to_owned();
+        Self { child, address, _stdout: stdout }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> (u16, String) {
+        get(&self.address, path).await
+    }
+
+    /// Sends a signal to the whole group, as a terminal does.
+    pub(crate) fn signal(&self, signal: Signal) {
+        signal_group(&self.child, signal);
+    }
+
+    /// Sends a signal to the program alone.
+    pub(crate) fn signal_alone(&self, signal: Signal) {
+        kill(Pid::from_raw(pid(&self.child)), signal).expect("the program runs");
+    }
+
+    pub(crate) async fn exit_code(&mut self) -> Option<i32> {
+        let status = timeout(PATIENCE, self.child.wait()).await.expect("the program ends in time");
+        status.expect("its end can be waited for").code()
+    }
+}
+
+/// Sends a signal to the program and everything it started in its group.
+pub(crate) fn signal_group(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(-pid(child)), signal).expect("the program runs");
+}
+
+fn pid(child: &Child) -> i32 {
+    child.id().and_then(|pid| i32::try_from(pid).ok()).expect("the program runs")
+}
+
+pub(crate) async fn get(address: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.expect("the server listens");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("the server takes a request");
+    let mut reply = String::new();
+    let read = timeout(PATIENCE, stream.read_to_string(&mut reply)).await;
+    read.expect("the server answers in time").expect("the server answers");
+    let (head, body) = reply.split_once("\r\n\r\n").expect("a reply has a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a reply has a status");
+    (status, body.to_owned())
+}
+
+/// Waits until no process of the private server is left, for at most 15 s. Every one of them holds `alive.lock`, and
+/// the supervisor holds `super.lock`, so the kernel tells.
+pub(crate) async fn nothing_left(data_dir: &Path) {
+    for name in ["super.lock", "alive.lock"] {
+        let path = data_dir.join(name);
+        let locked = tokio::task::spawn_blocking(move || File::open(path).and_then(|file| file.lock()));
+        let locked = timeout(Duration::from_secs(15), locked).await.expect("the private server is gone in time");
+        locked.expect("a lock can be waited for").expect("a lock can be taken");
+    }
+}

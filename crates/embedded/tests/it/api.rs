@@ -1,0 +1,124 @@
+//! The library's own door.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use reveille_embedded::{Closed, Durability, Embedded, EmbeddedError, EmbeddedOptions};
+
+use crate::home::Home;
+use crate::program::{BINARY, Program};
+use crate::sql::ask;
+
+/// Closing waits for the server's end; this long is for ever.
+const PATIENCE: Duration = Duration::MAX;
+
+#[expect(clippy::disallowed_methods, reason = "PATH is where PostgreSQL may be")]
+fn options(home: &Home) -> EmbeddedOptions {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let options = EmbeddedOptions::new(home.data(), home.path().join("cache"), [BINARY]).search_path(path);
+    options.durability(Durability::Disposable)
+}
+
+#[test]
+fn closing_stops_the_server_when_nobody_else_uses_it() {
+    let home = Home::new();
+    let embedded = Embedded::start(&options(&home)).unwrap();
+    assert_eq!(ask(&embedded.connection_string("postgres"), "select 1"), "1");
+    assert_eq!(home.postmaster(), Some(embedded.pid().cast_signed()));
+
+    let closed = embedded.close(PATIENCE).unwrap();
+
+    assert_eq!(closed, Closed::Stopped);
+    assert!(home.was_shut_down());
+    home.until_nothing_is_left();
+}
+
+#[test]
+fn closing_leaves_the_server_to_others() {
+    let home = Home::new();
+    let embedded = Embedded::start(&options(&home)).unwrap();
+    let other = Program::start(&home);
+
+    let closed = embedded.close(PATIENCE).unwrap();
+
+    assert_eq!(closed, Closed::StillUp);
+    assert_eq!(ask(other.connection(), "select 1"), "1");
+}
+
+#[test]
+fn two_handles_of_one_program_are_two_users() {
+    let home = Home::new();
+    let first = Embedded::start(&options(&home)).unwrap();
+    let second = Embedded::start(&options(&home)).unwrap();
+    assert_eq!(first.pid(), second.pid());
+
+    assert_eq!(first.close(PATIENCE).unwrap(), Closed::StillUp);
+
+    assert_eq!(ask(&second.connection_string("postgres"), "select 1"), "1");
+    assert_eq!(second.close(PATIENCE).unwrap(), Closed::Stopped);
+}
+
+#[test]
+fn dropping_gives_the_server_up_and_it_can_be_had_again() {
+    let home = Home::new();
+    for _ in 0..3 {
+        drop(Embedded::start(&options(&home)).unwrap());
+    }
+
+    home.until_nothing_is_left();
+
+    assert!(home.was_shut_down());
+}
+
+#[test]
+fn a_lingering_server_is_still_up_after_closing() {
+    let home = Home::new();
+    let embedded = Embedded::start(&options(&home).linger(Duration::from_secs(2))).unwrap();
+
+    assert_eq!(embedded.close(Duration::from_millis(100)).unwrap(), Closed::StillUp);
+
+    home.until_nothing_is_left();
+}
+
+#[test]
+fn a_search_for_binaries_that_takes_long_is_no_part_of_the_time_to_start() {
+    let home = Home::new();
+    let first = Embedded::start(&options(&home)).unwrap();
+    let real = ask(&first.connection_string("postgres"), "select setting from pg_config where name = 'BINDIR'");
+    first.close(PATIENCE).unwrap();
+    let slow = home.path().join("slow");
+    fs::create_dir(&slow).unwrap();
+    for (name, delay) in [("postgres", "[ \"$1\" = --version ] && sleep 6"), ("initdb", "")] {
+        fs::write(slow.join(name), format!("#!/bin/sh\n{delay}\nexec {real}/{name} \"$@\"\n")).unwrap();
+        fs::set_permissions(slow.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
+
+    let started = Embedded::start(&options(&home).binaries(&slow).start_timeout(Duration::from_secs(5)));
+
+    assert_eq!(started.unwrap().close(PATIENCE).unwrap(), Closed::Stopped);
+}
+
+#[test]
+fn a_start_that_takes_too_long_says_where_to_look() {
+    let home = Home::new();
+
+    let refused = Embedded::start(&options(&home).start_timeout(Duration::ZERO)).unwrap_err();
+
+    assert!(matches!(refused, EmbeddedError::NotReady { .. }));
+    assert!(refused.is_unreachable());
+    assert!(refused.sentence().contains("postgres.log"), "{}", refused.sentence());
+    home.until_nothing_is_left();
+}
+
+#[test]
+fn a_supervisor_that_is_not_there_is_named() {
+    let home = Home::new();
+    let cache = home.path().join("cache");
+
+    let refused =
+        Embedded::start(&EmbeddedOptions::new(home.data(), cache, ["/nowhere/reveille-postgres"])).unwrap_err();
+
+    assert!(refused.sentence().contains("cannot run /nowhere/reveille-postgres"), "{}", refused.sentence());
+}

@@ -1,0 +1,3 @@
+-- The database's clock.
+-- locks: nothing
+select clock_timestamp() as now

@@ -1,0 +1,4 @@
+-- Forget function $1.
+-- locks: the row of the function
+delete from {schema}.function
+where name = $1

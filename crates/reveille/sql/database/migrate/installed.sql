@@ -1,0 +1,13 @@
+-- Whether schema $1 exists, and whether it holds our bookkeeping.
+-- locks: nothing
+select
+  n.oid is not null as has_schema,
+  exists (
+    select
+    from pg_class c
+    where c.relnamespace = n.oid
+      and c.relname = 'migration'
+      and c.relkind = 'r'
+  ) as has_tables
+from (values (1)) as always (one)
+left join pg_namespace n on n.nspname = $1

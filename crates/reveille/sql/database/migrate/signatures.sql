@@ -1,0 +1,11 @@
+-- The signatures of function $2 in schema $1, and which of them this transaction wrote.
+-- locks: nothing
+select
+  o.identity,
+  p.xmin = pg_current_xact_id()::xid as fresh
+from pg_proc p
+join pg_namespace n on n.oid = p.pronamespace
+cross join lateral pg_identify_object('pg_proc'::regclass, p.oid, 0) o
+where n.nspname = $1
+  and p.proname = $2
+order by o.identity

@@ -1,0 +1,11 @@
+-- The version of the schema as text, null when no migration was applied: "which Reveille is this database for?"
+-- locks: nothing
+create or replace function {schema}.version()
+returns text
+language plpgsql
+stable
+as $reveille$
+begin
+  return (select max(version)::text from {schema}.migration);
+end
+$reveille$;

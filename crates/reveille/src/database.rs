@@ -1,0 +1,224 @@
+//! The ground everything stands on: connections, schema and statements of one PostgreSQL database.
+//!
+//! Owns every connection of this process to that database: a few shared by callers, one for each lane that asks. Promises
+//! sessions that may write, under READ COMMITTED, with limits on statements and locks; errors that say in one sentence
+//! what is true and what to do; and a [`close`](Database::close) that leaves nothing behind. Refuses servers and schemas
+//! it does not understand. Knows nothing of messages and jobs, and reads no environment; the only files it reads are
+//! the root certificates of the system or of `sslrootcert`.
+//!
+//! Read on in the order of a connection's life: [`options`](DatabaseOptions), `address`, `tls`, `connector`, `driver`,
+//! [`connection`](Connection), [`transaction`](Transaction), `resolve`; beside it `statement`, `migrate`, `examine`.
+
+use std::sync::Arc;
+
+use reveille_wake::Link;
+use tracing::{info, warn};
+
+use migrate::Migrator;
+use migrate::source::OURS;
+use pool::Pool;
+use shared::Shared;
+use version::Support;
+
+mod address;
+mod cause;
+mod connection;
+mod connector;
+mod driver;
+mod durability;
+mod error;
+mod examine;
+mod explain;
+mod migrate;
+mod options;
+mod pipeline;
+mod pool;
+mod resolve;
+mod retry;
+mod schema_name;
+mod session;
+mod shared;
+mod sqlstate;
+mod statement;
+mod statements;
+mod tls;
+mod transaction;
+mod version;
+mod wake;
+mod warning;
+
+pub use cause::Cause;
+pub use connection::{Connection, Param};
+pub use connector::Purpose;
+pub use durability::Durability;
+pub use error::DatabaseError;
+pub use examine::{ConnectionCounts, Examination, ExamineOptions, Facts, Finding, Verdict, XminHolder};
+pub use migrate::Migrated;
+pub use migrate::status::{Applied, SchemaStatus};
+pub use migrate::uninstall::{Uninstall, Uninstalled};
+pub use options::{DatabaseOptions, OptionsError, StatementMode};
+pub use pool::{Opener, Pooled};
+pub use retry::{Idempotent, Retry};
+pub use schema_name::{SchemaName, SchemaNameError};
+pub use sqlstate::{SqlClass, classify};
+pub use statement::Statement;
+pub use statements::all as statements;
+pub use transaction::{CommitOutcome, Transaction};
+pub use version::ServerVersion;
+pub use wake::{Herald, HintKey, HubSource, Registration, WakeFigures, WorkSource};
+pub use warning::Warning;
+
+/// A hash over every migration and function this program carries: the same fingerprint makes the same schema.
+pub fn schema_fingerprint() -> String {
+    OURS.fingerprint()
+}
+
+/// The migrations after version `from` (0 for all) and all functions, as a script for psql.
+pub fn migration_script(schema: &SchemaName, from: i32) -> String {
+    migrate::script::script(&OURS, schema, from)
+}
+
+/// One PostgreSQL database. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Database {
+    shared: Arc<Shared>,
+    pool: Arc<Pool>,
+    version: Arc<ServerVersion>,
+    warnings: Arc<[Warning]>,
+    wake: Arc<wake::Service>,
+}
+
+impl Database {
+    /// Connect, and look at what we stand on. The schema may still be missing: see [`migrate`](Self::migrate) and
+    /// [`check_schema`](Self::check_schema).
+    pub async fn connect(options: DatabaseOptions) -> Result<Self, DatabaseError> {
+        let settings = options.settings()?;
+        let loading = tokio::task::spawn_blocking(|| Shared::load(settings));
+        let shared = Arc::new(loading.await.map_err(|_| DatabaseError::Closed)??);
+        let looked = Self::look(Arc::clone(&shared)).await;
+        if looked.is_err() {
+            close_all(&shared).await;
+        }
+        looked
+    }
+
+    async fn look(shared: Arc<Shared>) -> Result<Self, DatabaseError> {
+        let pool = Pool::new(Arc::clone(&shared))?;
+        let connection = pool.get().await?;
+        let version = connection.version().await?;
+        let mut warnings = Durability::read(&connection).await?.warnings();
+        if shared.settings.address.is_unverified() {
+            warnings.push(Warning::UnverifiedTls);
+        }
+        if version.support() == Support::NewerThanTested {
+            warnings.push(Warning::NewerPostgres { version: version.to_string() });
+        }
+        for warning in &warnings {
+            warn!("{warning}");
+        }
+        info!(server = connection.place().server, %version, schema = %shared.settings.schema, "connected to PostgreSQL");
+        drop(connection);
+        let wake = Arc::new(wake::Service::new(Arc::clone(&shared)));
+        Ok(Self { shared, pool: Arc::new(pool), version: Arc::new(version), warnings: warnings.into(), wake })
+    }
+
+    /// A connection of the caller's own, for a lane. Not limited by the pool; it lives until it is dropped, breaks, or
+    /// the database is closed. When it broke, ask again.
+    pub async fn connection(&self, purpose: Purpose) -> Result<Connection, DatabaseError> {
+        self.shared.connect(purpose).await
+    }
+
+    /// Borrow one of the few shared connections. Waits for a free one as long as the connect timeout.
+    pub async fn acquire(&self) -> Result<Pooled, DatabaseError> {
+        self.pool.get().await
+    }
+
+    /// The version of the server.
+    pub fn server_version(&self) -> &ServerVersion {
+        &self.version
+    }
+
+    /// The schema that holds everything we make.
+    pub fn schema(&self) -> &SchemaName {
+        &self.shared.settings.schema
+    }
+
+    /// What the operator should know; logged once when we connected.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Bring the schema to the version this program needs. Safe to call from many processes at once.
+    pub async fn migrate(&self) -> Result<Migrated, DatabaseError> {
+        self.migrator(async |migrator| migrator.up().await).await
+    }
+
+    /// Where the schema stands.
+    pub async fn schema_status(&self) -> Result<SchemaStatus, DatabaseError> {
+        self.migrator(async |migrator| migrator.status().await).await
+    }
+
+    /// Whether this program can work on the schema as it is; the error says why not.
+    pub async fn check_schema(&self) -> Result<(), DatabaseError> {
+        self.schema_status().await?.usable()
+    }
+
+    /// Remove everything we made.
+    pub async fn uninstall(&self, how: Uninstall) -> Result<Uninstalled, DatabaseError> {
+        self.migrator(async |migrator| migrator.uninstall(how).await).await
+    }
+
+    /// On a connection of its own: index builds may take long, and callers need the pool meanwhile.
+    async fn migrator<T>(
+        &self,
+        work: impl AsyncFnOnce(Migrator<'_>) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        let mut connection = self.connection(Purpose::Migrate).await?.patient();
+        work(Migrator { connection: &mut connection, source: &OURS }).await
+    }
+
+    /// Read-only answers to "is everything as it should be?", each within a few seconds.
+    pub async fn examine(&self, options: &ExamineOptions) -> Examination {
+        examine::examine(self, options).await
+    }
+
+    /// Wake a source of work for whatever happens in this database. The first one starts the LISTEN connection.
+    pub fn register(&self, source: Arc<dyn WorkSource>) -> Registration {
+        self.wake.register(source)
+    }
+
+    /// Tells the other nodes of this schema that there is work.
+    pub fn herald(&self) -> Herald {
+        self.wake.herald()
+    }
+
+    /// The channel on which the nodes of this schema talk. A producer that is no node may say `hint`, a line break, and
+    /// one line for each key: the source's name, a space, the key.
+    pub fn hint_channel(&self) -> &str {
+        self.wake.channel()
+    }
+
+    /// How the LISTEN connection is.
+    pub fn link(&self) -> Link {
+        self.wake.link()
+    }
+
+    /// What listener and herald have counted.
+    pub fn wake_figures(&self) -> WakeFigures {
+        self.wake.figures()
+    }
+
+    /// Close every connection, also those that lanes own. What is in flight has five seconds to finish; what is asked
+    /// for later is refused with [`DatabaseError::Closed`].
+    pub async fn close(&self) {
+        self.wake.herald().flush().await;
+        self.pool.close();
+        close_all(&self.shared).await;
+    }
+}
+
+async fn close_all(shared: &Shared) {
+    shared.closing.cancel();
+    shared.tasks.close();
+    shared.tasks.wait().await;
+}

@@ -1,0 +1,132 @@
+//! Opens connections to PostgreSQL, one host after the other.
+//!
+//! Promises that an opened session accepts writes, runs on a PostgreSQL we support, and has its settings; that opening
+//! ends within the connect timeout for each host; and that a failure names the host in a sentence. Tries the hosts of
+//! an address in order and forgets which one worked: after a failover the next call finds the new primary.
+//!
+//! Next: [`super::driver`] keeps the connection moving, [`super::connection`] uses it.
+
+use tokio::time::timeout;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Connection, Socket};
+
+use super::address::{Address, Endpoint};
+use super::cause::Cause;
+use super::error::DatabaseError;
+use super::explain::Place;
+use super::options::{Settings, StatementMode};
+use super::session;
+use super::tls::{self, Tls};
+use super::version::ServerVersion;
+
+/// What a connection is for; the operator sees it behind our name in `pg_stat_activity`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Purpose {
+    /// Callers and administration, through the pool.
+    Caller,
+    /// A lane that owns its connection, by the lane's name.
+    Lane(&'static str),
+    /// Changing the schema.
+    Migrate,
+    /// Learning how a commit ended.
+    Resolve,
+    /// The doctor's questions.
+    Examine,
+    /// Notifications and the heartbeat.
+    Listen,
+}
+
+impl Purpose {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Lane(name) => name,
+            Self::Migrate => "migrate",
+            Self::Resolve => "resolve",
+            Self::Examine => "examine",
+            Self::Listen => "listen",
+        }
+    }
+}
+
+/// The driver's half of a connection: it moves the bytes and hands out what the server says unasked.
+pub(crate) type Wire = Connection<Socket, <Tls as MakeTlsConnect<Socket>>::Stream>;
+
+/// A fresh session.
+pub(crate) struct Opened {
+    pub(crate) client: Client,
+    pub(crate) wire: Wire,
+    pub(crate) place: Place,
+    /// As the server (or the pooler before it) reports it; unknown to some poolers.
+    pub(crate) version: Option<ServerVersion>,
+    pub(crate) tls: Tls,
+}
+
+/// An address with its certificates loaded.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    address: Address,
+    tls: Tls,
+}
+
+impl Connector {
+    /// Load what the address needs. Reads files, so it is to be called where blocking is allowed.
+    pub(crate) fn load(address: &Address) -> Result<Self, DatabaseError> {
+        Ok(Self { address: address.clone(), tls: tls::load(address)? })
+    }
+
+    /// Open a session on the first host that accepts writes.
+    pub(crate) async fn open(&self, settings: &Settings, purpose: Purpose) -> Result<Opened, DatabaseError> {
+        let mut failure = None;
+        for endpoint in &self.address.endpoints {
+            match self.open_one(endpoint, settings, purpose).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => failure = Some(more_telling(failure, error)),
+            }
+        }
+        Err(failure.unwrap_or(DatabaseError::Closed))
+    }
+
+    async fn open_one(
+        &self,
+        endpoint: &Endpoint,
+        settings: &Settings,
+        purpose: Purpose,
+    ) -> Result<Opened, DatabaseError> {
+        let place = endpoint.place.clone();
+        let mut config = endpoint.config.clone();
+        if settings.mode == StatementMode::Direct {
+            config.application_name(format!("{} {}", settings.application_name, purpose.word()));
+            config.options(session::login_options(settings, endpoint.config.get_options()));
+        }
+        // The driver's future is tens of kilobytes; boxed, it does not swell the futures of all our callers.
+        let login = Box::pin(config.connect(self.tls.clone()));
+        let login = timeout(settings.connect_timeout, login).await;
+        let (client, wire) = match login {
+            Ok(Ok(halves)) => halves,
+            Ok(Err(error)) => return Err(place.login(&error)),
+            Err(_) => {
+                let cause = Cause::lost(format!("no answer within {:?}", settings.connect_timeout));
+                return Err(DatabaseError::Unreachable { server: place.server, cause });
+            }
+        };
+        let version = wire.parameter("server_version").and_then(ServerVersion::parse);
+        let version = version.map(|version| version.accepted(&place.server)).transpose()?;
+        Ok(Opened { client, wire, place, version, tls: self.tls.clone() })
+    }
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connector").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Of two hosts' failures, the one that says more than silence; of two alike, the later.
+fn more_telling(earlier: Option<DatabaseError>, later: DatabaseError) -> DatabaseError {
+    match earlier {
+        Some(earlier) if matches!(later, DatabaseError::Unreachable { .. }) => earlier,
+        _ => later,
+    }
+}

@@ -1,0 +1,65 @@
+//! Whether notifications arrive by the way we were given.
+//!
+//! A transaction pooler accepts LISTEN and swallows what follows, without a word. So we listen on a channel of our own
+//! and have another connection call it.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+use tokio_postgres::AsyncMessage;
+
+use super::finding::Finding;
+use crate::database::connection::Connection;
+use crate::database::connector::{Purpose, Wire};
+use crate::database::error::DatabaseError;
+use crate::database::shared::Shared;
+use crate::database::statements::NOTIFY;
+
+/// On a healthy link it takes a millisecond.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a notification took, or `None` when it did not come.
+pub(super) async fn echo(shared: &Shared, other: &Connection) -> Result<Option<Duration>, DatabaseError> {
+    let opened = shared.listen.open(&shared.settings, Purpose::Examine).await?;
+    let (client, mut wire) = (opened.client, opened.wire);
+    let channel = format!("reveille_echo_{:016x}", fastrand::u64(..));
+    let listen = format!("listen {channel}");
+    let listening = async {
+        tokio::select! {
+            listening = client.batch_execute(&listen) => listening,
+            _ = heard(&mut wire, &channel) => Ok(()),
+        }
+    };
+    let listening = timeout(PATIENCE, listening).await;
+    let Ok(listening) = listening else { return Ok(None) };
+    listening.map_err(|error| opened.place.statement("LISTEN", &error))?;
+    let begun = Instant::now();
+    other.query(&NOTIFY, &[&channel, &""]).await?;
+    let heard = timeout(PATIENCE, heard(&mut wire, &channel)).await;
+    Ok(heard.is_ok_and(|heard| heard).then(|| begun.elapsed()))
+}
+
+/// Wait for a notification on `channel`; false when the connection ends first.
+async fn heard(wire: &mut Wire, channel: &str) -> bool {
+    while let Some(Ok(message)) = poll_fn(|cx| wire.poll_message(cx)).await {
+        if matches!(&message, AsyncMessage::Notification(said) if said.channel() == channel) {
+            return true;
+        }
+    }
+    false
+}
+
+pub(super) fn judge(echo: &Result<Option<Duration>, DatabaseError>) -> Finding {
+    match echo {
+        Ok(Some(took)) => Finding::ok("listen", format!("a notification arrived after {took:.1?}")),
+        Ok(None) => Finding::fail(
+            "listen",
+            format!(
+                "LISTEN was accepted, but no notification arrived within {PATIENCE:?}: a transaction pooler swallows them"
+            ),
+            "give a URL for LISTEN that leads to PostgreSQL itself",
+        ),
+        Err(error) => Finding::unanswered("listen", error),
+    }
+}

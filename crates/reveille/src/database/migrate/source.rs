@@ -1,0 +1,143 @@
+//! The migrations and functions this program carries, as values.
+
+use sha2::{Digest, Sha256};
+
+use crate::database::schema_name::SchemaName;
+
+/// Everything that makes a schema.
+#[derive(Debug)]
+pub(crate) struct SchemaSource {
+    /// In order, numbered from 1 without gaps.
+    pub(crate) migrations: &'static [Migration],
+    pub(crate) functions: &'static [Function],
+    /// Which release carries these functions: an older one does not put its own back.
+    pub(crate) release: &'static str,
+}
+
+/// One step of the schema's life.
+#[derive(Debug)]
+pub(crate) struct Migration {
+    pub(crate) version: i32,
+    pub(crate) name: &'static str,
+    pub(crate) sql: &'static str,
+}
+
+/// One function for other languages; its file creates it under its own name, perhaps with several signatures.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) name: &'static str,
+    pub(crate) sql: &'static str,
+}
+
+macro_rules! migrations {
+    ($($version:literal $name:literal $file:literal),* $(,)?) => {
+        &[$(Migration {
+            version: $version,
+            name: $name,
+            sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/migrations/", $file)),
+        }),*]
+    };
+}
+
+macro_rules! functions {
+    ($($name:literal $file:literal),* $(,)?) => {
+        &[$(Function {
+            name: $name,
+            sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/functions/", $file)),
+        }),*]
+    };
+}
+
+/// This crate's own.
+pub(crate) static OURS: SchemaSource = SchemaSource {
+    migrations: migrations![1 "ground" "0001_ground.sql", 2 "node" "0002_node.sql"],
+    functions: functions!["version" "version.sql"],
+    release: env!("CARGO_PKG_VERSION"),
+};
+
+impl SchemaSource {
+    /// The version a schema has when all is applied.
+    pub(crate) fn version(&self) -> i32 {
+        self.migrations.last().map_or(0, |last| last.version)
+    }
+
+    /// A hash over every text: two programs with the same fingerprint make the same schema.
+    pub(crate) fn fingerprint(&self) -> String {
+        let mut texts = Sha256::new();
+        for (name, sql) in self.texts() {
+            texts.update(name.len().to_le_bytes());
+            texts.update(name);
+            texts.update(sql.len().to_le_bytes());
+            texts.update(sql);
+        }
+        hex(&texts.finalize())
+    }
+
+    fn texts(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let migrations = self.migrations.iter().map(|migration| (migration.name, migration.sql));
+        migrations.chain(self.functions.iter().map(|function| (function.name, function.sql)))
+    }
+}
+
+impl Migration {
+    pub(crate) fn checksum(&self) -> String {
+        hex(&Sha256::digest(self.sql))
+    }
+}
+
+impl Function {
+    pub(crate) fn hash(&self) -> String {
+        hex(&Sha256::digest(self.sql))
+    }
+}
+
+/// The advisory lock of a schema's migrators. PostgreSQL keeps it apart for each database.
+pub(crate) fn lock_key(schema: &SchemaName) -> i64 {
+    let digest = Sha256::digest(format!("reveille migrate {schema}"));
+    digest.iter().take(8).fold(0, |key, byte| key << 8 | i64::from(*byte))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn migrations_are_numbered_from_one_without_gaps() {
+        let versions: Vec<i32> = OURS.migrations.iter().map(|migration| migration.version).collect();
+
+        assert_eq!(versions, (1..=OURS.version()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn every_text_begins_with_its_contract_and_no_comment_names_the_schema() {
+        for (name, sql) in OURS.texts() {
+            assert!(sql.starts_with("-- ") && sql.contains("\n-- locks:"), "{name}");
+            let comments = sql.lines().filter_map(|line| line.split_once("--"));
+            assert!(comments.into_iter().all(|(_, comment)| !comment.contains("{schema}")), "{name}");
+        }
+    }
+
+    #[test]
+    fn functions_are_never_of_language_sql_and_quote_their_bodies_as_ours() {
+        for function in OURS.functions {
+            assert!(!function.sql.contains("language sql"), "{} would be planned on every call", function.name);
+            assert!(!function.sql.contains("$$"), "{} must quote its body with $reveille$", function.name);
+            assert!(function.sql.contains(&format!("create or replace function {{schema}}.{}(", function.name)));
+        }
+    }
+
+    #[test]
+    fn different_schemas_have_different_locks() {
+        let (one, other) = ("one".parse().unwrap(), "other".parse().unwrap());
+
+        assert_ne!(lock_key(&one), lock_key(&other));
+    }
+}

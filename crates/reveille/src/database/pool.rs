@@ -1,0 +1,69 @@
+//! The few connections that callers and administration share.
+//!
+//! Promises an answer within the connect timeout: a connection, or a sentence about why there is none. Lanes do not
+//! come here; they would wait behind a caller's slow query.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool::Runtime;
+use deadpool::managed::{self, Metrics, Object, PoolError, RecycleError, RecycleResult};
+
+use super::connection::Connection;
+use super::connector::Purpose;
+use super::error::DatabaseError;
+use super::shared::Shared;
+
+/// A borrowed connection; it goes back when it is dropped.
+pub type Pooled = Object<Opener>;
+
+/// Opens the pool's connections.
+#[derive(Debug)]
+pub struct Opener {
+    shared: Arc<Shared>,
+}
+
+impl managed::Manager for Opener {
+    type Type = Connection;
+    type Error = DatabaseError;
+
+    async fn create(&self) -> Result<Connection, DatabaseError> {
+        self.shared.connect(Purpose::Caller).await
+    }
+
+    async fn recycle(&self, connection: &mut Connection, _: &Metrics) -> RecycleResult<DatabaseError> {
+        if connection.is_closed() { Err(RecycleError::message("the connection is closed")) } else { Ok(()) }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Pool {
+    connections: managed::Pool<Opener>,
+    size: usize,
+    patience: Duration,
+}
+
+impl Pool {
+    pub(crate) fn new(shared: Arc<Shared>) -> Result<Self, DatabaseError> {
+        let (size, patience) = (shared.settings.pool_size, shared.settings.connect_timeout);
+        let connections = managed::Pool::builder(Opener { shared })
+            .max_size(size)
+            .wait_timeout(Some(patience))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|_| DatabaseError::Closed)?;
+        Ok(Self { connections, size, patience })
+    }
+
+    pub(crate) async fn get(&self) -> Result<Pooled, DatabaseError> {
+        self.connections.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => error,
+            PoolError::Timeout(_) => DatabaseError::Busy { size: self.size, waited: self.patience },
+            PoolError::Closed | PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => DatabaseError::Closed,
+        })
+    }
+
+    pub(crate) fn close(&self) {
+        self.connections.close();
+    }
+}

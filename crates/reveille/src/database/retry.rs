@@ -1,0 +1,164 @@
+//! Trying again, a bounded number of times and never in step with the others.
+//!
+//! Only [`Idempotent`] work may be tried again: whoever writes that word says that doing it twice is the same as once.
+//! Only transient errors are tried again; the last error is returned as it is.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tracing::warn;
+
+use super::error::DatabaseError;
+
+/// Work that may be done twice: a read, or a write that a second time changes nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Idempotent<F>(pub F);
+
+/// How often and how fast to try again.
+#[derive(Debug, Clone, Copy)]
+pub struct Retry {
+    attempts: u32,
+    first_pause: Duration,
+    longest_pause: Duration,
+    deadline: Option<Instant>,
+}
+
+impl Default for Retry {
+    /// Five attempts within about three seconds, first pause up to 50 ms.
+    fn default() -> Self {
+        let (first_pause, longest_pause) = (Duration::from_millis(50), Duration::from_secs(2));
+        Self { attempts: 5, first_pause, longest_pause, deadline: None }
+    }
+}
+
+impl Retry {
+    /// How often to try in all.
+    ///
+    /// Default: 5 attempts. Zero means one.
+    #[must_use]
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// The longest pause after the first failure; it doubles with each further one up to `longest`.
+    ///
+    /// Default: 50 ms and 2 s. Zero: no pause.
+    #[must_use]
+    pub fn pauses(mut self, first: Duration, longest: Duration) -> Self {
+        self.first_pause = first;
+        self.longest_pause = longest;
+        self
+    }
+
+    /// Do not begin an attempt after this instant.
+    ///
+    /// Default: none, the attempts alone are the limit.
+    #[must_use]
+    pub fn until(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Do the work until it succeeds, fails for good, or the attempts or the time are used up.
+    pub async fn run<T, F, W>(self, mut work: Idempotent<F>) -> Result<T, DatabaseError>
+    where
+        F: FnMut() -> W,
+        W: Future<Output = Result<T, DatabaseError>>,
+    {
+        let mut attempt = 1;
+        loop {
+            let error = match (work.0)().await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            // Without jitter, nodes that lost PostgreSQL together come back together and collide for minutes.
+            let pause = self.longest(attempt).mul_f64(fastrand::f64());
+            let in_time = self.deadline.is_none_or(|deadline| Instant::now() + pause < deadline);
+            if !error.is_transient() || attempt >= self.attempts || !in_time {
+                return Err(error);
+            }
+            warn!(attempt, retry_in = ?pause, %error, "trying again");
+            sleep(pause).await;
+            attempt += 1;
+        }
+    }
+
+    /// The longest pause after a number of failures.
+    fn longest(&self, failures: u32) -> Duration {
+        let doubled = self.first_pause.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)));
+        doubled.min(self.longest_pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    fn transient() -> DatabaseError {
+        DatabaseError::NotCommitted { server: "db".into() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn transient_errors_are_tried_again_until_they_pass() {
+        let mut tries = 0;
+        let result = Retry::default()
+            .run(Idempotent(|| {
+                tries += 1;
+                ready(if tries < 3 { Err(transient()) } else { Ok(tries) })
+            }))
+            .await;
+
+        assert_eq!(result.unwrap(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_attempts_have_an_end() {
+        let mut tries = 0;
+        let result: Result<(), _> = Retry::default()
+            .run(Idempotent(|| {
+                tries += 1;
+                ready(Err(transient()))
+            }))
+            .await;
+
+        assert!(result.is_err());
+        assert_eq!(tries, 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_attempt_begins_after_the_deadline() {
+        let begun = Instant::now();
+        let retry = Retry::default().attempts(1000).until(begun + Duration::from_secs(3));
+        let result: Result<(), _> = retry.run(Idempotent(|| ready(Err(transient())))).await;
+
+        assert!(result.is_err());
+        assert!(begun.elapsed() <= Duration::from_secs(3));
+    }
+
+    #[tokio::test]
+    async fn lasting_errors_are_not_tried_again() {
+        let mut tries = 0;
+        let result: Result<(), _> = Retry::default()
+            .run(Idempotent(|| {
+                tries += 1;
+                ready(Err(DatabaseError::Closed))
+            }))
+            .await;
+
+        assert!(result.is_err());
+        assert_eq!(tries, 1);
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let retry = Retry::default();
+
+        let pauses: Vec<u128> = (1..=8).map(|failures| retry.longest(failures).as_millis()).collect();
+
+        assert_eq!(pauses, [50, 100, 200, 400, 800, 1600, 2000, 2000]);
+        assert_eq!(retry.longest(u32::MAX), Duration::from_secs(2));
+    }
+}

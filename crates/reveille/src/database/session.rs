@@ -1,0 +1,72 @@
+//! The settings our sessions run under, in the two ways they may be set.
+//!
+//! Direct: at login, for the whole session. Pooled: at the start of every transaction and only for it, because a
+//! session behind a pooler belongs to everybody. READ COMMITTED is forced in both: our statements lock the rows they
+//! read, and under another isolation a role's default would turn waits into errors.
+//!
+//! Next: [`super::connector`] sends the first, [`super::pipeline`] the second.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use super::options::Settings;
+
+/// A caller that dies between two statements of a transaction must not hold its locks for ever.
+const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(60);
+
+/// The `options` of the login, after those the URL brings: ours are read last and win.
+pub(crate) fn login_options(settings: &Settings, from_url: Option<&str>) -> String {
+    let mut options = from_url.map(|options| format!("{options} ")).unwrap_or_default();
+    for (name, value) in limits(settings) {
+        let _ = write!(options, "-c {name}={value} ");
+    }
+    // `limit $1` makes a generic plan look dear, so that PostgreSQL would plan every claim anew; see
+    // research/postgres-performance.md, section 2. JIT has never paid for itself on our statements.
+    options
+        .push_str("-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan -c jit=off");
+    options
+}
+
+/// Opens a transaction that carries its own settings, in one message.
+pub(crate) fn opening(settings: &Settings) -> String {
+    let mut sql = "begin isolation level read committed".to_owned();
+    for (name, value) in limits(settings) {
+        let _ = write!(sql, "; set local {name} = {value}");
+    }
+    sql
+}
+
+fn limits(settings: &Settings) -> [(&'static str, u128); 3] {
+    [
+        ("statement_timeout", settings.statement_timeout.as_millis()),
+        ("lock_timeout", settings.lock_timeout.as_millis()),
+        ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION.as_millis()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::DatabaseOptions;
+
+    fn settings() -> Settings {
+        let options = DatabaseOptions::new("host=/tmp user=me");
+        options.statement_timeout(Duration::from_millis(1500)).lock_timeout(Duration::ZERO).settings().unwrap()
+    }
+
+    #[test]
+    fn a_direct_session_is_set_at_login_after_what_the_url_says() {
+        let options = login_options(&settings(), Some("-c work_mem=64MB"));
+
+        assert!(options.starts_with("-c work_mem=64MB -c statement_timeout=1500 -c lock_timeout=0 "), "{options}");
+        assert!(options.contains("default_transaction_isolation=read\\ committed"), "{options}");
+    }
+
+    #[test]
+    fn a_pooled_transaction_sets_nothing_beyond_itself() {
+        let sql = opening(&settings());
+
+        assert!(sql.starts_with("begin isolation level read committed; set local statement_timeout = 1500"), "{sql}");
+        assert!(sql.split("; ").skip(1).all(|part| part.starts_with("set local ")), "{sql}");
+    }
+}

@@ -1,0 +1,193 @@
+//! What nodes tell each other: which key of which source to look at, and perhaps in how long.
+//!
+//! Owns the text of a notification. Promises that whatever arrives is either understood or ignored: anybody who can
+//! connect to the database can notify, so a payload is untrusted, and it carries no data that anybody would act on
+//! beyond a look.
+//!
+//! ```text
+//! hint <origin>          echo <origin> <number>
+//! jobs mail              the first is what a node has to say, one line each: source, key, delay in ms
+//! jobs mail 1500         a line without a key is about all keys of the source,
+//! *                      and a star about everything
+//! ```
+//!
+//! Next: [`super::inbox`] for those that arrive, [`super::herald`] for those that leave.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::NodeId;
+use crate::database::SchemaName;
+
+/// PostgreSQL takes 7999 bytes.
+pub(super) const PAYLOAD_BYTES_MAX: usize = 7900;
+
+/// One thing to look at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Hint {
+    /// Everything.
+    All,
+    /// Every key of one source.
+    Source(String),
+    /// One key of one source.
+    Key { source: String, key: String, delay: Option<Duration> },
+}
+
+/// What a notification says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    /// Look. `origin` is `None` for producers that are no node, such as a function called from SQL.
+    Hints { origin: Option<NodeId>, hints: Vec<Hint> },
+    /// The proof that a link works.
+    Echo { origin: NodeId, number: u64 },
+}
+
+/// The one channel of a schema. A hash, because the name of a schema may fill the 63 bytes a channel has.
+pub(super) fn channel(schema: &SchemaName) -> String {
+    let digest = Sha256::digest(schema.as_str().as_bytes());
+    let short = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    format!("reveille_{short:016x}")
+}
+
+impl Hint {
+    /// A hint that fits on one line, however the key looks: what cannot be written is widened to its source.
+    pub(super) fn key(source: &str, key: &str, delay: Option<Duration>) -> Self {
+        let fits = !key.is_empty() && key != "*" && key.len() <= 512 && !key.contains([' ', '\n']);
+        if fits {
+            return Self::Key { source: source.to_owned(), key: key.to_owned(), delay };
+        }
+        Self::Source(source.to_owned())
+    }
+
+    fn line(&self) -> String {
+        match self {
+            Self::All => "*".to_owned(),
+            Self::Source(source) => source.clone(),
+            Self::Key { source, key, delay: None } => format!("{source} {key}"),
+            Self::Key { source, key, delay: Some(delay) } => format!("{source} {key} {}", delay.as_millis()),
+        }
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let hint = match (words.next()?, words.next(), words.next()) {
+            ("*", None, None) => Self::All,
+            ("" | "*", _, _) | (_, None, Some(_)) => return None,
+            (source, None, None) => Self::Source(source.to_owned()),
+            (source, Some(key), delay) => {
+                let delay = delay.map(|delay| delay.parse().map(Duration::from_millis)).transpose().ok()?;
+                Self::Key { source: source.to_owned(), key: key.to_owned(), delay }
+            }
+        };
+        words.next().is_none().then_some(hint)
+    }
+}
+
+/// The payloads for these hints, each within the limit; more than `most` of them become one that says "everything".
+pub(super) fn payloads(origin: NodeId, hints: &[Hint], most: usize) -> Vec<String> {
+    let head = format!("hint {origin}");
+    let mut all = vec![head.clone()];
+    for line in hints.iter().map(Hint::line) {
+        let fits = all.last().is_some_and(|payload| payload.len() + line.len() < PAYLOAD_BYTES_MAX);
+        if !fits {
+            all.push(head.clone());
+        }
+        if let Some(payload) = all.last_mut() {
+            payload.push('\n');
+            payload.push_str(&line);
+        }
+    }
+    if all.len() > most { vec![format!("{head}\n*")] } else { all }
+}
+
+pub(super) fn echo(origin: NodeId, number: u64) -> String {
+    format!("echo {origin} {number}")
+}
+
+/// `None` for what nobody of us has said. Lines that make no sense are left out.
+pub(super) fn parse(payload: &str) -> Option<Said> {
+    let (head, lines) = payload.split_once('\n').unwrap_or((payload, ""));
+    let words: Vec<&str> = head.split(' ').collect();
+    match words.as_slice() {
+        ["echo", origin, number] => Some(Said::Echo { origin: origin.parse().ok()?, number: number.parse().ok()? }),
+        ["hint"] => Some(Said::Hints { origin: None, hints: hints(lines) }),
+        ["hint", origin] => Some(Said::Hints { origin: Some(origin.parse().ok()?), hints: hints(lines) }),
+        _ => None,
+    }
+}
+
+fn hints(lines: &str) -> Vec<Hint> {
+    lines.lines().filter_map(Hint::parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(source: &str, key: &str) -> Hint {
+        Hint::key(source, key, None)
+    }
+
+    #[test]
+    fn what_is_said_is_understood() {
+        let origin = NodeId::random();
+        let hints =
+            vec![key("jobs", "mail"), Hint::key("jobs", "täglich", Some(Duration::from_millis(1500))), Hint::All];
+
+        let payloads = payloads(origin, &hints, 4);
+
+        assert_eq!(payloads.len(), 1);
+        assert_eq!(parse(&payloads[0]), Some(Said::Hints { origin: Some(origin), hints }));
+        assert_eq!(parse(&echo(origin, 7)), Some(Said::Echo { origin, number: 7 }));
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_written_is_widened_to_its_source() {
+        for awkward in ["", "*", "two words", "two\nlines", &"x".repeat(513)] {
+            assert_eq!(key("jobs", awkward), Hint::Source("jobs".to_owned()), "{awkward}");
+        }
+    }
+
+    #[test]
+    fn more_than_fits_becomes_everything() {
+        let many: Vec<Hint> = (0..5_000).map(|number| key("jobs", &format!("queue-{number}"))).collect();
+
+        let payloads = payloads(NodeId::random(), &many, 4);
+
+        assert_eq!(payloads.len(), 1);
+        assert!(payloads[0].ends_with("\n*"), "{}", payloads[0]);
+    }
+
+    #[test]
+    fn a_producer_in_sql_is_nobody() {
+        let said = parse("hint\njobs mail");
+
+        assert_eq!(said, Some(Said::Hints { origin: None, hints: vec![key("jobs", "mail")] }));
+    }
+
+    #[test]
+    fn a_channel_fits_however_long_the_schema_is() {
+        let long = "x".repeat(63).parse().unwrap();
+
+        assert!(channel(&long).len() <= 63);
+        assert_ne!(channel(&long), channel(&"reveille".parse().unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn a_forged_payload_is_ignored_or_understood_but_never_fatal(payload in ".{0,200}") {
+            let _ = parse(&payload);
+        }
+
+        #[test]
+        fn every_payload_stays_within_the_limit(lengths in proptest::collection::vec(1..512_usize, 0..100)) {
+            let hints: Vec<Hint> = lengths.iter().map(|length| key("jobs", &"x".repeat(*length))).collect();
+            for payload in payloads(NodeId::random(), &hints, 1_000) {
+                prop_assert!(payload.len() <= PAYLOAD_BYTES_MAX);
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Hints that arrived and have not rung yet.
+//!
+//! The reader of the LISTEN connection puts them here and goes on at once: a listener that stops reading holds back
+//! VACUUM for the whole database. The first hint rings immediately; what comes within the next few milliseconds rings
+//! together, so that a flood, forged or not, leaves the number of looks per second bounded.
+//!
+//! Next: [`super::work_source`], whom they ring.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reveille_wake::Cause;
+use tokio::sync::Notify;
+
+use super::figures::Figures;
+use super::hint::Hint;
+use super::roster::Roster;
+
+/// At most 200 rounds of rings a second, however many notifications there are.
+const BETWEEN_RINGS: Duration = Duration::from_millis(5);
+/// More different hints than this at once, and everything is rung instead.
+const HELD_MAX: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    held: Mutex<BTreeSet<Hint>>,
+    arrived: Notify,
+}
+
+impl Inbox {
+    /// Keeps the hints until they ring. Never waits.
+    pub(super) fn hear(&self, hints: Vec<Hint>, figures: &Figures) {
+        figures.heard(hints.len());
+        let mut held = self.held();
+        held.extend(hints);
+        if held.len() > HELD_MAX {
+            held.clear();
+            held.insert(Hint::All);
+        }
+        drop(held);
+        self.arrived.notify_one();
+    }
+
+    /// Rings for ever. Safe to drop: what is held stays held.
+    pub(super) async fn ring(&self, roster: &Roster) {
+        loop {
+            self.arrived.notified().await;
+            let hints = std::mem::take(&mut *self.held());
+            for hint in &hints {
+                ring(roster, hint);
+            }
+            tokio::time::sleep(BETWEEN_RINGS).await;
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeSet<Hint>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn ring(roster: &Roster, hint: &Hint) {
+    match hint {
+        Hint::All => roster.all().iter().for_each(|source| source.ring(None, Cause::Notified)),
+        Hint::Source(name) => roster.named(name, |source| source.ring(None, Cause::Notified)),
+        Hint::Key { source, key, delay: None } => roster.named(source, |it| it.ring(Some(key), Cause::Notified)),
+        Hint::Key { source, key, delay: Some(delay) } => roster.named(source, |it| it.ring_after(key, *delay)),
+    }
+}

@@ -1,0 +1,32 @@
+//! Which process is which.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A number that no other process has; new with every start, so that nobody inherits a dead one's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(i64);
+
+impl NodeId {
+    pub(crate) fn random() -> Self {
+        Self(fastrand::i64(1..))
+    }
+
+    pub(crate) fn number(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for NodeId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}

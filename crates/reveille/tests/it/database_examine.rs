@@ -1,0 +1,77 @@
+//! The doctor: facts and findings on a healthy database and on sick ones.
+
+use std::time::Duration;
+
+use reveille::database::{Database, Examination, ExamineOptions, Finding, Verdict, Warning};
+use reveille_testkit::TestDatabase;
+
+use crate::support::{migrated, options, sessions, soon, until};
+
+fn finding<'e>(examination: &'e Examination, name: &str) -> &'e Finding {
+    examination.findings.iter().find(|finding| finding.name == name).expect(name)
+}
+
+#[tokio::test]
+async fn a_healthy_database_has_facts_and_no_failure() {
+    let db = TestDatabase::empty().await;
+    let database = migrated(options(&db)).await;
+
+    let examination = soon(database.examine(&ExamineOptions::default())).await;
+
+    let facts = &examination.facts;
+    assert_eq!(facts.schema_version, Some(database.schema_status().await.unwrap().known));
+    assert!(facts.listen_echo.unwrap() < Duration::from_secs(2));
+    assert!(facts.clock_ahead_seconds.unwrap().abs() < 1.0);
+    assert!(facts.notify_queue.unwrap() < 0.1);
+    assert!(facts.connections.unwrap().used > 0);
+    assert!(facts.xmin_holders.as_ref().unwrap().is_empty());
+    for name in ["postgres", "schema", "listen", "clock", "xmin", "notify queue", "connections"] {
+        assert_eq!(finding(&examination, name).verdict, Verdict::Ok, "{:?}", finding(&examination, name));
+    }
+    // The tests' clusters run without fsync, which is worth a word.
+    assert_eq!(finding(&examination, "durability").verdict, Verdict::Warn);
+    assert!(database.warnings().contains(&Warning::FsyncOff));
+    assert_eq!(examination.verdict(), Verdict::Warn);
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_missing_schema_and_too_few_connections_are_failures_with_a_remedy() {
+    let db = TestDatabase::empty().await;
+    let database = soon(Database::connect(options(&db))).await.unwrap();
+
+    let examination = soon(database.examine(&ExamineOptions::default().connections_needed(5000))).await;
+
+    let schema = finding(&examination, "schema");
+    assert_eq!((schema.verdict, schema.remedy.as_str()), (Verdict::Fail, "run `reveille migrate up`"));
+    assert_eq!(finding(&examination, "connections").verdict, Verdict::Fail);
+    assert!(!finding(&examination, "connections").remedy.is_empty());
+    database.close().await;
+}
+
+#[tokio::test]
+async fn whoever_holds_a_snapshot_is_named() {
+    let db = TestDatabase::empty().await;
+    let database = migrated(options(&db)).await;
+    let holder = reveille_testkit::connect(&format!("{} application_name=dawdler", db.url())).await;
+    holder.batch_execute("begin isolation level repeatable read; select 1").await.unwrap();
+
+    let examination = soon(database.examine(&ExamineOptions::default().old_transaction(Duration::ZERO))).await;
+
+    let xmin = finding(&examination, "xmin");
+    assert_eq!(xmin.verdict, Verdict::Warn);
+    let holders = examination.facts.xmin_holders.as_ref().unwrap();
+    assert!(holders.iter().any(|holder| holder.kind == "session" && holder.who.contains("dawdler")), "{holders:?}");
+    database.close().await;
+}
+
+#[tokio::test]
+async fn an_examination_leaves_no_session_behind() {
+    let db = TestDatabase::empty().await;
+    let database = migrated(options(&db)).await;
+
+    soon(database.examine(&ExamineOptions::default())).await;
+    database.close().await;
+
+    until("every session is gone", async || sessions(&db).await == 0).await;
+}

@@ -1,0 +1,234 @@
+//! Statements: every file can be prepared, plans are as promised, and both modes answer alike.
+
+use futures_util::future::join_all;
+use reveille::database::{Database, DatabaseError, Purpose, SchemaName, Statement, StatementMode, statements};
+use reveille_testkit::{Shutdown, TestCluster, TestDatabase};
+use tokio_postgres::types::Type;
+
+use crate::support::{migrated, options, soon};
+
+const BOTH: [StatementMode; 2] = [StatementMode::Direct, StatementMode::Pooled];
+
+static SUCCESSOR: Statement = Statement { name: "test/successor", sql: "select $1 + 1", types: &[Type::INT8] };
+static WRITE: Statement =
+    Statement { name: "test/write", sql: "insert into written (n) values ($1), ($1 + 1)", types: &[Type::INT8] };
+
+#[tokio::test]
+async fn every_file_can_be_prepared_under_an_awkward_name() {
+    let db = TestDatabase::empty().await;
+    let schema = "we\"ird $$ Näme";
+    migrated(options(&db).schema(schema)).await.close().await;
+    let schema: SchemaName = schema.parse().unwrap();
+    let client = db.client().await;
+
+    for statement in statements() {
+        let prepared = client.prepare_typed(&statement.text(&schema), statement.types).await;
+        let prepared = prepared.unwrap_or_else(|error| panic!("{}: {error:?}", statement.name));
+        assert_eq!(prepared.params(), statement.types, "{}", statement.name);
+        // The driver would look up any other type with named statements, which do not work behind a pooler.
+        let known = |column: &tokio_postgres::Column| Type::from_oid(column.type_().oid()).is_some();
+        assert!(prepared.columns().iter().all(known), "{} returns a type that is not built in", statement.name);
+    }
+}
+
+#[tokio::test]
+async fn statements_whose_header_names_an_index_use_it() {
+    let db = TestDatabase::empty().await;
+    migrated(options(&db)).await.close().await;
+
+    for statement in statements() {
+        let Some(index) = statement.planned_index() else { continue };
+        let plan = plan(&db, statement).await;
+        assert!(plan.contains(index), "{} does not use {index}:\n{plan}", statement.name);
+    }
+}
+
+/// The generic plan, as our sessions use it. Works on PostgreSQL 15, which has no `explain (generic_plan)`.
+async fn plan(db: &TestDatabase, statement: &Statement) -> String {
+    let client = db.client().await;
+    let types: Vec<&str> = statement.types.iter().map(Type::name).collect();
+    let types = if types.is_empty() { String::new() } else { format!("({})", types.join(", ")) };
+    let nulls = vec!["null"; statement.types.len()].join(", ");
+    let nulls = if nulls.is_empty() { String::new() } else { format!("({nulls})") };
+    let text = statement.text(&SchemaName::default());
+    client.batch_execute("set plan_cache_mode = force_generic_plan").await.unwrap();
+    client.batch_execute(&format!("prepare planned {types} as {text}")).await.unwrap();
+    let rows = client.simple_query(&format!("explain execute planned {nulls}")).await.unwrap();
+    let line = |message: &tokio_postgres::SimpleQueryMessage| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(ToOwned::to_owned),
+        _ => None,
+    };
+    rows.iter().filter_map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn the_check_of_plans_tells_a_used_index_from_an_unused_one() {
+    static BY_INDEX: Statement = Statement {
+        name: "test/by_index",
+        sql: "-- Find.\n-- plan: index scan using big_n\nselect m from big where n = $1",
+        types: &[Type::INT4],
+    };
+    static BY_SCAN: Statement = Statement {
+        name: "test/by_scan",
+        sql: "-- Find.\n-- plan: index scan using big_n\nselect m from big where n + 0 = $1",
+        types: &[Type::INT4],
+    };
+    let db = TestDatabase::empty().await;
+    let client = db.client().await;
+    let make = "create table big as select n, n as m from generate_series(1, 100000) n; create index big_n on big (n); analyze big";
+    client.batch_execute(make).await.unwrap();
+
+    assert!(plan(&db, &BY_INDEX).await.contains(BY_INDEX.planned_index().unwrap()));
+    assert!(!plan(&db, &BY_SCAN).await.contains(BY_SCAN.planned_index().unwrap()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_statements_share_one_connection_and_each_gets_its_own_answer() {
+    let db = TestDatabase::empty().await;
+    for mode in BOTH {
+        let database = soon(Database::connect(options(&db).statement_mode(mode))).await.unwrap();
+        let lane = database.connection(Purpose::Lane("test")).await.unwrap();
+
+        let answers = soon(join_all((0..500_i64).map(async |n| {
+            let row = lane.query_opt(&SUCCESSOR, &[&n]).await.unwrap().unwrap();
+            row.get::<_, i64>(0)
+        })))
+        .await;
+
+        assert_eq!(answers, (1..=500).collect::<Vec<i64>>(), "{mode:?}");
+        database.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_share_a_pooled_connection_do_not_share_a_transaction() {
+    static FAIL_IF_ODD: Statement = Statement {
+        name: "test/fail_if_odd",
+        sql: "insert into written (n) values (case when $1 % 2 = 1 then 1 / ($1 - $1) else $1 end)",
+        types: &[Type::INT8],
+    };
+    let db = TestDatabase::empty().await;
+    let admin = db.client().await;
+    admin.batch_execute("create table written (n int8)").await.unwrap();
+    let database = soon(Database::connect(options(&db).statement_mode(StatementMode::Pooled))).await.unwrap();
+    let lane = std::sync::Arc::new(database.connection(Purpose::Lane("test")).await.unwrap());
+    let mut tasks = tokio::task::JoinSet::new();
+
+    for n in 0..400_i64 {
+        let lane = std::sync::Arc::clone(&lane);
+        tasks.spawn(async move { (n, lane.execute(&FAIL_IF_ODD, &[&n]).await) });
+    }
+    let results = soon(tasks.join_all()).await;
+
+    for (n, result) in results {
+        assert_eq!(result.is_ok(), n % 2 == 0, "{n}: {result:?}");
+    }
+    let written: i64 = admin.query_one("select count(*) from written", &[]).await.unwrap().get(0);
+    assert_eq!(written, 200);
+    database.close().await;
+}
+
+#[tokio::test]
+async fn writes_are_counted_and_bad_values_are_the_callers_fault_in_both_modes() {
+    static TOO_BIG: Statement =
+        Statement { name: "test/too_big", sql: "insert into written (n) values ($1 / 0)", types: &[Type::INT8] };
+    let db = TestDatabase::empty().await;
+    let admin = db.client().await;
+    admin.batch_execute("create table written (n int8)").await.unwrap();
+
+    for mode in BOTH {
+        let database = soon(Database::connect(options(&db).statement_mode(mode))).await.unwrap();
+        let connection = database.acquire().await.unwrap();
+
+        assert_eq!(connection.execute(&WRITE, &[&1_i64]).await.unwrap(), 2, "{mode:?}");
+        let error = connection.execute(&TOO_BIG, &[&1_i64]).await.unwrap_err();
+        assert!(matches!(error, DatabaseError::Data { .. }), "{mode:?}: {error:?}");
+        assert_eq!(error.sqlstate(), Some("22012"), "{mode:?}");
+        assert!(!connection.is_closed());
+        drop(connection);
+        database.close().await;
+    }
+    let written: i64 = admin.query_one("select count(*) from written", &[]).await.unwrap().get(0);
+    assert_eq!(written, 4);
+}
+
+#[tokio::test]
+async fn a_statement_that_takes_too_long_is_ended_by_the_server_in_both_modes() {
+    static SLOW: Statement = Statement { name: "test/slow", sql: "select pg_sleep(60)::text", types: &[] };
+    let db = TestDatabase::empty().await;
+
+    for mode in BOTH {
+        let chosen = options(&db).statement_mode(mode).statement_timeout(std::time::Duration::from_millis(100));
+        let database = soon(Database::connect(chosen)).await.unwrap();
+
+        let error = soon(database.acquire().await.unwrap().query(&SLOW, &[])).await.unwrap_err();
+
+        assert!(matches!(error, DatabaseError::Timeout { .. }), "{mode:?}: {error:?}");
+        assert_eq!(error.sqlstate(), Some("57014"), "{mode:?}");
+        database.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_plan_that_went_stale_is_made_anew_when_asked_again() {
+    static ALL_COLUMNS: Statement = Statement { name: "test/all", sql: "select * from changing", types: &[] };
+    let db = TestDatabase::empty().await;
+    let admin = db.client().await;
+    admin.batch_execute("create table changing (a int)").await.unwrap();
+    let database = soon(Database::connect(options(&db))).await.unwrap();
+    let lane = database.connection(Purpose::Lane("test")).await.unwrap();
+    lane.query(&ALL_COLUMNS, &[]).await.unwrap();
+    admin.batch_execute("alter table changing add b text").await.unwrap();
+
+    let error = lane.query(&ALL_COLUMNS, &[]).await.unwrap_err();
+
+    assert!(error.is_transient(), "{error:?}");
+    lane.query(&ALL_COLUMNS, &[]).await.unwrap();
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_under_load_is_found_again() {
+    use reveille::database::{Idempotent, Retry};
+    let cluster = std::sync::Arc::new(TestCluster::start(|options| options));
+    let database =
+        soon(Database::connect(reveille::database::DatabaseOptions::new(cluster.url("postgres")))).await.unwrap();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let mut load = tokio::task::JoinSet::new();
+    for n in 0..8_i64 {
+        let (database, stopped) = (database.clone(), stopped.clone());
+        load.spawn(async move {
+            let (mut answered, mut refusals) = (0, Vec::new());
+            while !*stopped.borrow() {
+                let retry = Retry::default().attempts(200);
+                let asked = retry.run(Idempotent(|| async {
+                    let connection = database.acquire().await?;
+                    connection.query_opt(&SUCCESSOR, &[&n]).await
+                }));
+                match asked.await {
+                    Ok(_) => answered += 1,
+                    Err(error) => refusals.push(error),
+                }
+            }
+            (answered, refusals)
+        });
+    }
+
+    for _ in 0..2 {
+        let cluster = std::sync::Arc::clone(&cluster);
+        tokio::task::spawn_blocking(move || cluster.restart(Shutdown::Kill)).await.unwrap();
+    }
+    let again = soon(
+        Retry::default()
+            .attempts(200)
+            .run(Idempotent(|| async { database.acquire().await?.query_opt(&SUCCESSOR, &[&1_i64]).await })),
+    );
+    assert!(again.await.is_ok());
+    stop.send(true).unwrap();
+
+    for (answered, refusals) in soon(load.join_all()).await {
+        assert!(answered > 0);
+        assert!(refusals.is_empty(), "{refusals:?}");
+    }
+    database.close().await;
+}

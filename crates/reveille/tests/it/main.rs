@@ -1,0 +1,21 @@
+//! Tests of the library on real PostgreSQL. Modules mirror `src`.
+
+#[cfg(test)]
+mod support;
+
+#[cfg(test)]
+mod database_close;
+#[cfg(test)]
+mod database_connect;
+#[cfg(test)]
+mod database_examine;
+#[cfg(test)]
+mod database_migrate;
+#[cfg(test)]
+mod database_pooled;
+#[cfg(test)]
+mod database_statements;
+#[cfg(test)]
+mod database_tls;
+#[cfg(test)]
+mod database_transaction;

@@ -1,0 +1,197 @@
+//! What nodes tell each other.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use reveille::database::{Database, DatabaseOptions};
+use reveille_testkit::TestDatabase;
+use reveille_testkit::plain_queue::{self, Node, NodeOptions, SOURCE};
+use reveille_wake::{Answer, Cause, Event, Outcome};
+
+/// So long that nothing in a test is explained by it.
+const NEVER: Duration = Duration::from_secs(3600);
+
+async fn database() -> TestDatabase {
+    let database = TestDatabase::new().await;
+    plain_queue::create(&database.client().await).await;
+    database
+}
+
+async fn nodes(database: &TestDatabase, count: usize) -> Vec<Node> {
+    let start = || Node::start(NodeOptions::new(database.url()).heartbeat(NEVER));
+    join_all((0..count).map(|_| start())).await
+}
+
+/// Waits until a demand on the queue has looked and gone to sleep.
+async fn until_parked(node: &Node, looks: u64) {
+    let mut seen = 0;
+    let mut looked = |event: &Event| {
+        seen += u64::from(matches!(event, Event::Looked { .. }));
+        seen >= looks
+    };
+    node.events.until(&mut looked).await;
+}
+
+#[tokio::test]
+async fn a_push_on_one_node_wakes_a_waiter_on_another() {
+    let database = database().await;
+    let nodes = nodes(&database, 2).await;
+    let waiting = nodes[1].ask("mail");
+    until_parked(&nodes[1], 1).await;
+
+    nodes[0].push("mail", 1).await;
+
+    assert!(matches!(waiting.await, Answer::Lease(taken) if taken.queue == "mail"));
+    assert_eq!(nodes[1].counters.rings(Cause::Notified), 1);
+    assert_eq!(nodes[1].counters.missed(), 0);
+}
+
+#[tokio::test]
+async fn one_push_costs_one_look_on_each_of_four_nodes_with_sixty_four_waiters() {
+    let database = database().await;
+    let nodes = nodes(&database, 4).await;
+    let waiting: Vec<_> = nodes.iter().flat_map(|node| (0..16).map(|_| node.ask("mail"))).collect();
+    for node in &nodes {
+        until_parked(node, 1).await;
+    }
+    let before: Vec<u64> = nodes.iter().map(|node| node.counters.all_looks()).collect();
+
+    nodes[0].push("mail", 1).await;
+
+    for (node, before) in nodes.iter().zip(&before) {
+        until_parked(node, before + 1).await;
+    }
+    // Hints of one node arrive in order: what is behind the first has been heard when this one is answered.
+    let fence: Vec<_> = nodes[1..].iter().map(|node| node.ask("fence")).collect();
+    nodes[0].push("fence", 3).await;
+    join_all(fence).await;
+    for (node, before) in nodes.iter().zip(&before) {
+        let mail =
+            node.events.count(|event| matches!(event, Event::Looked { cause: Cause::Pushed | Cause::Notified, .. }));
+        let fences = node.counters.all_looks() - before - 1;
+        assert!(mail <= 3 && fences <= 2, "{mail} looks for a hint, {fences} for the fence");
+    }
+    drop(waiting);
+}
+
+#[tokio::test]
+async fn a_hundred_rows_in_one_commit_reach_a_hundred_waiters_on_four_nodes() {
+    let database = database().await;
+    let nodes = nodes(&database, 4).await;
+    let waiting: Vec<_> = nodes.iter().flat_map(|node| (0..25).map(|_| node.ask("mail"))).collect();
+    for node in &nodes {
+        until_parked(node, 1).await;
+    }
+
+    nodes[0].push("mail", 100).await;
+
+    let mut ids: Vec<i64> = join_all(waiting)
+        .await
+        .into_iter()
+        .map(|answer| match answer {
+            Answer::Lease(taken) => taken.id,
+            other => panic!("a waiter got {other:?}"),
+        })
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 100, "each row went to one waiter");
+}
+
+#[tokio::test]
+async fn a_node_alone_notifies_nobody() {
+    let database = database().await;
+    let nodes = nodes(&database, 1).await;
+    let sent = nodes[0].database.wake_figures().heard;
+
+    let taken = nodes[0].take("mail");
+    nodes[0].push("mail", 1).await;
+    taken.await;
+    nodes[0].database.herald().flush().await;
+
+    assert_eq!(nodes[0].database.wake_figures().heard, sent, "it heard itself");
+    let used: f64 =
+        database.client().await.query_one("select pg_notification_queue_usage()", &[]).await.unwrap().get(0);
+    assert!(used < 0.01);
+}
+
+#[tokio::test]
+async fn a_program_that_pushes_and_ends_has_told_everybody() {
+    let database = database().await;
+    let nodes = nodes(&database, 1).await;
+    let waiting = nodes[0].ask("mail");
+    until_parked(&nodes[0], 1).await;
+
+    let script = Database::connect(DatabaseOptions::new(database.url())).await.unwrap();
+    plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
+    script.herald().announce(SOURCE, "mail");
+    script.close().await;
+
+    assert!(matches!(waiting.await, Answer::Lease(_)));
+}
+
+#[tokio::test]
+async fn a_producer_in_plain_sql_wakes_a_waiter_when_it_commits() {
+    let database = database().await;
+    let nodes = nodes(&database, 1).await;
+    let waiting = nodes[0].ask("mail");
+    until_parked(&nodes[0], 1).await;
+    let mut client = database.client().await;
+    let channel = nodes[0].database.hint_channel();
+
+    let transaction = client.transaction().await.unwrap();
+    transaction.execute("insert into todo (queue) values ('mail')", &[]).await.unwrap();
+    transaction.execute("select pg_notify($1, E'hint\\ntodo mail')", &[&channel]).await.unwrap();
+    assert_eq!(nodes[0].counters.rings(Cause::Notified), 0, "nobody is woken before the commit");
+    transaction.commit().await.unwrap();
+
+    assert!(matches!(waiting.await, Answer::Lease(_)));
+}
+
+/// B: anybody who can connect can notify.
+#[tokio::test]
+async fn a_flood_of_forged_notifications_leaves_looks_bounded_and_the_node_well() {
+    let database = database().await;
+    let nodes = nodes(&database, 2).await;
+    let _parked = nodes[1].ask("mail");
+    until_parked(&nodes[1], 1).await;
+    let before = nodes[1].counters.all_looks();
+    let forger = database.client().await;
+    let channel = nodes[1].database.hint_channel();
+
+    let began = Instant::now();
+    let forged = "select pg_notify($1, E'hint\\ntodo mail\\ntodo ' || n || E'\\n\\n*x y z w\\n') from generate_series(1, 200) as n";
+    for _ in 0..20 {
+        forger.execute(forged, &[&channel]).await.unwrap();
+        forger.execute("select pg_notify($1, 'nonsense ' || random())", &[&channel]).await.unwrap();
+    }
+    let taken = nodes[1].take("other");
+    nodes[0].push("other", 1).await;
+    taken.await;
+    let seconds = began.elapsed().as_secs_f64();
+
+    let looks = nodes[1].counters.all_looks() - before;
+    #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
+    let per_second = looks as f64 / seconds;
+    assert!(nodes[1].database.wake_figures().heard >= 4000);
+    assert!(per_second <= 210.0, "{looks} looks in {seconds} s");
+}
+
+#[tokio::test]
+async fn waiters_that_come_and_go_under_a_proven_link_do_not_look_again() {
+    let database = database().await;
+    let nodes = nodes(&database, 1).await;
+    drop(nodes[0].ask("mail"));
+    let _first = nodes[0].ask("mail");
+    until_parked(&nodes[0], 1).await;
+    let looks = nodes[0].counters.looks(Outcome::Empty);
+
+    for _ in 0..1000 {
+        drop(nodes[0].ask("mail"));
+    }
+    let fence = nodes[0].take("fence");
+    nodes[0].push("fence", 1).await;
+    fence.await;
+
+    assert!(nodes[0].counters.looks(Outcome::Empty) <= looks + 1, "only the fence looked");
+}

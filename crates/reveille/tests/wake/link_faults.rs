@@ -1,0 +1,210 @@
+//! Every way to lose the connection that brings hints. Rows are added without a hint, so that only what the engine does
+//! about the fault can find them.
+
+use std::time::{Duration, Instant};
+
+use reveille::database::DatabaseOptions;
+use reveille_testkit::plain_queue::{self, Node, NodeOptions};
+use reveille_testkit::{Shutdown, TestCluster, TestDatabase, connect};
+use reveille_wake::{Answer, Cause, Event, Link};
+use tokio_postgres::Client;
+
+const NEVER: Duration = Duration::from_secs(3600);
+const SOON: Duration = Duration::from_millis(200);
+
+async fn database() -> TestDatabase {
+    let database = TestDatabase::new().await;
+    plain_queue::create(&database.client().await).await;
+    database
+}
+
+async fn parked(node: &Node) {
+    node.events.until(|event| matches!(event, Event::Looked { .. })).await;
+}
+
+async fn terminate(client: &Client, purpose: &str) -> usize {
+    let kill = "select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and application_name = 'reveille ' || $1";
+    client.query(kill, &[&purpose]).await.unwrap().len()
+}
+
+fn broke(event: &Event) -> bool {
+    matches!(event, Event::Link(link) if link.is_broken())
+}
+
+fn proven(event: &Event) -> bool {
+    matches!(event, Event::Link(link) if link.is_proven())
+}
+
+#[tokio::test]
+async fn a_terminated_listener_comes_back_at_once_and_looks_for_what_it_missed() {
+    let database = database().await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
+    let waiting = node.ask("mail");
+    parked(&node).await;
+    let client = database.client().await;
+    let mut events = node.events.reader_from_now();
+
+    let began = Instant::now();
+    assert_eq!(terminate(&client, "listen").await, 1);
+    plain_queue::add_silently(&client, "mail", 1, 0.0).await;
+
+    assert!(matches!(waiting.await, Answer::Lease(_)));
+    eprintln!("picked up {:?} after the listener was terminated", began.elapsed());
+    events.until(broke).await;
+    events.until(proven).await;
+    assert_eq!(node.database.wake_figures().connects, 2);
+}
+
+#[tokio::test]
+async fn a_cut_connection_is_made_again() {
+    let database = database().await;
+    let (proxy, through) = database.proxied().await;
+    let mut options = NodeOptions::new(database.url()).heartbeat(NEVER);
+    options.database = options.database.listen_url(through);
+    let node = Node::start(options).await;
+    let waiting = node.ask("mail");
+    parked(&node).await;
+    let mut events = node.events.reader_from_now();
+
+    proxy.cut();
+    plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
+
+    assert!(matches!(waiting.await, Answer::Lease(_)));
+    events.until(proven).await;
+}
+
+/// A half-open connection reports no error for hours; the heartbeat's echo finds it.
+#[tokio::test]
+async fn a_stalled_connection_is_found_two_seconds_after_a_heartbeat_and_work_goes_on() {
+    let database = database().await;
+    let (proxy, through) = database.proxied().await;
+    let mut options = NodeOptions::new(database.url()).heartbeat(SOON);
+    options.database = options.database.listen_url(through);
+    let node = Node::start(options).await;
+    let waiting = node.ask("mail");
+    parked(&node).await;
+    let mut events = node.events.reader_from_now();
+
+    let began = Instant::now();
+    proxy.half_open();
+    events.until(broke).await;
+    let found_after = began.elapsed();
+    plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
+
+    assert!(matches!(waiting.await, Answer::Lease(_)), "the watchful pace finds it while the link is down");
+    assert!(found_after < Duration::from_secs(5), "{found_after:?}: a heartbeat of 0.2 s, 2 s for the echo, and slack");
+    proxy.heal();
+    proxy.cut();
+    events.until(proven).await;
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_tried_again_until_it_is_accepted() {
+    let database = database().await;
+    let (proxy, through) = database.proxied().await;
+    let mut options = NodeOptions::new(database.url()).heartbeat(NEVER);
+    options.database = options.database.listen_url(through);
+    let node = Node::start(options).await;
+    let mut events = node.events.reader_from_now();
+
+    proxy.refuse();
+    events.until(|event| matches!(event, Event::Link(Link::Lost { attempts, .. }) if *attempts >= 3)).await;
+    let waiting = node.ask("mail");
+    plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
+    assert!(matches!(waiting.await, Answer::Lease(_)), "nobody sleeps while nothing is heard");
+    proxy.heal();
+
+    events.until(proven).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restarted_and_a_crashed_database_cost_no_work() {
+    let cluster = TestCluster::start(|options| options);
+    let url = cluster.url("postgres");
+    reveille::database::Database::connect(DatabaseOptions::new(&url)).await.unwrap().migrate().await.unwrap();
+    plain_queue::create(&connect(&url).await).await;
+    let node = Node::start(NodeOptions::new(&url).heartbeat(NEVER)).await;
+
+    for how in [Shutdown::Fast, Shutdown::Kill] {
+        let waiting = node.ask("mail");
+        let mut events = node.events.reader_from_now();
+        tokio::task::block_in_place(|| cluster.restart(how));
+        plain_queue::add_silently(&connect(&url).await, "mail", 1, 0.0).await;
+
+        assert!(matches!(waiting.await, Answer::Lease(_)), "after {how:?}");
+        events.until(proven).await;
+    }
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_herald_that_lost_its_connection_says_everything_when_it_is_back() {
+    let database = database().await;
+    let pusher = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
+    let first = node.take("mail");
+    pusher.push("mail", 1).await;
+    first.await;
+    let waiting = node.ask("mail");
+
+    let client = database.client().await;
+    assert_eq!(terminate(&client, "herald").await, 1);
+    pusher.push("mail", 1).await;
+
+    assert!(matches!(waiting.await, Answer::Lease(_)));
+}
+
+/// The pusher dies between its commit and its hint: nothing is said, and nobody is missed yet.
+#[tokio::test]
+async fn a_hint_that_was_never_sent_costs_one_heartbeat() {
+    let database = database().await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
+    let waiting = node.ask("mail");
+    parked(&node).await;
+
+    plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
+
+    assert!(matches!(waiting.await, Answer::Lease(_)));
+    let found = node.events.count(|event| matches!(event, Event::Rung { cause: Cause::Due | Cause::Heartbeat, .. }));
+    assert!(found > 0);
+}
+
+/// Commits its row, listens, then looks: whoever pushes meanwhile sees the row or is seen by the look.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_joins_while_another_pushes_misses_nothing() {
+    let database = database().await;
+    let pusher = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
+
+    for round in 0..40 {
+        let queue = format!("mail-{round}");
+        let joining = async {
+            let node = Node::start_unproven(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
+            let taken = node.take(&queue).await;
+            node.close().await;
+            taken
+        };
+        let pushing = async {
+            // A different moment of joining in every round.
+            tokio::time::sleep(Duration::from_micros(500 * round)).await;
+            pusher.push(&queue, 1).await;
+        };
+        let (taken, ()) = tokio::join!(joining, pushing);
+
+        assert_eq!(taken.queue, queue);
+    }
+}
+
+#[tokio::test]
+async fn the_long_pace_returns_after_a_loss() {
+    let database = database().await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
+    let _waiting = node.ask("mail");
+    parked(&node).await;
+    let mut events = node.events.reader_from_now();
+
+    terminate(&database.client().await, "listen").await;
+
+    events.until(|event| matches!(event, Event::Pace(change) if change.to.is_watchful())).await;
+    events.until(|event| matches!(event, Event::Pace(change) if !change.to.is_watchful())).await;
+}

@@ -1,0 +1,188 @@
+//! What a caller chooses about the HTTP door.
+//!
+//! Next: [`ServerOptions::bind`] opens the socket, [`crate::Server::run`] serves it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use reveille::database::Database;
+use tokio::net::TcpListener;
+
+use crate::error::ServerError;
+use crate::server::{Door, Server, ServerHandle};
+
+/// Where to listen, and what clients may cost.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    pub(crate) listen: SocketAddr,
+    pub(crate) limits: Limits,
+}
+
+/// What one client, and all of them, may cost.
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    pub(crate) max_connections: usize,
+    pub(crate) head_timeout: Duration,
+    pub(crate) body_timeout: Duration,
+    pub(crate) write_timeout: Duration,
+    pub(crate) max_body: usize,
+    pub(crate) drain_timeout: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 6632).into(),
+            limits: Limits {
+                max_connections: 10_000,
+                head_timeout: Duration::from_secs(30),
+                body_timeout: Duration::from_secs(30),
+                write_timeout: Duration::from_secs(30),
+                max_body: 16 * 1024 * 1024,
+                drain_timeout: Duration::from_secs(10),
+            },
+        }
+    }
+}
+
+impl ServerOptions {
+    /// The address to listen on. One that other machines can reach is refused, because there is no authentication yet.
+    ///
+    /// Default: 127.0.0.1:6632. Port 0: any free one.
+    #[must_use]
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.listen = address;
+        self
+    }
+
+    /// How many clients may be connected. One more is told to come back later.
+    ///
+    /// Default: 10000 connections. Zero is refused.
+    #[must_use]
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.limits.max_connections = connections;
+        self
+    }
+
+    /// How long a client has for the head of its next request, from the moment it connected or got its last answer. So
+    /// this is also how long an idle connection stays open.
+    ///
+    /// Default: 30 s. Zero is refused.
+    #[must_use]
+    pub fn head_timeout(mut self, limit: Duration) -> Self {
+        self.limits.head_timeout = limit;
+        self
+    }
+
+    /// How long a client has for the body of a request.
+    ///
+    /// Default: 30 s. Zero is refused.
+    #[must_use]
+    pub fn body_timeout(mut self, limit: Duration) -> Self {
+        self.limits.body_timeout = limit;
+        self
+    }
+
+    /// How long a client may take no byte of an answer that waits for it.
+    ///
+    /// Default: 30 s. Zero is refused.
+    #[must_use]
+    pub fn write_timeout(mut self, limit: Duration) -> Self {
+        self.limits.write_timeout = limit;
+        self
+    }
+
+    /// How large the body of a request may be.
+    ///
+    /// Default: 16 MiB. Unit: bytes. Zero: no bodies.
+    #[must_use]
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.limits.max_body = bytes;
+        self
+    }
+
+    /// How long requests in flight have to finish after shutdown began.
+    ///
+    /// Default: 10 s. Zero: they are cut off at once.
+    #[must_use]
+    pub fn drain_timeout(mut self, limit: Duration) -> Self {
+        self.limits.drain_timeout = limit;
+        self
+    }
+
+    /// Check every option, without opening anything.
+    pub fn check(&self) -> Result<(), ServerError> {
+        let limits = &self.limits;
+        let faults = [
+            (limits.max_connections == 0, "a limit of zero connections would answer nobody"),
+            (limits.head_timeout.is_zero(), "a head timeout of zero would answer nobody"),
+            (limits.body_timeout.is_zero(), "a body timeout of zero would read no body"),
+            (limits.write_timeout.is_zero(), "a write timeout of zero would finish no answer"),
+        ];
+        let faults: Vec<&'static str> =
+            faults.into_iter().filter_map(|(holds, fault)| holds.then_some(fault)).collect();
+        if !faults.is_empty() {
+            return Err(ServerError::Options(faults));
+        }
+        if !self.listen.ip().to_canonical().is_loopback() {
+            return Err(ServerError::Exposed { address: self.listen });
+        }
+        Ok(())
+    }
+
+    /// Open the door, and let nobody in yet: a taken port is found before anything dear is done. Clients that come
+    /// meanwhile wait.
+    pub async fn bind(self) -> Result<Door, ServerError> {
+        self.check()?;
+        let listener = TcpListener::bind(self.listen).await.map_err(ServerError::binding(self.listen))?;
+        let address = listener.local_addr().map_err(ServerError::binding(self.listen))?;
+        Ok(Door { listener, address, limits: self.limits })
+    }
+}
+
+impl Door {
+    /// The address, with the port that was found when any was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A server of this database behind the door.
+    pub fn serve(self, database: Database) -> (Server, ServerHandle) {
+        Server::new(self, database)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(listen: &str) -> String {
+        ServerOptions::default().listen(listen.parse().unwrap()).check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_address_that_others_can_reach_is_refused_in_words() {
+        for listen in ["0.0.0.0:6632", "[::]:6632", "192.168.1.5:6632", "[::ffff:10.0.0.1]:6632"] {
+            let sentence = refused(listen);
+            assert!(sentence.contains("no authentication yet"), "{sentence}");
+            assert!(sentence.contains("127.0.0.1:6632"), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn every_loopback_address_is_accepted() {
+        for listen in ["127.0.0.1:0", "127.8.8.8:1", "[::1]:6632", "[::ffff:127.0.0.1]:6632"] {
+            assert!(ServerOptions::default().listen(listen.parse().unwrap()).check().is_ok(), "{listen}");
+        }
+    }
+
+    #[test]
+    fn every_fault_is_reported_at_once() {
+        let options = ServerOptions::default().max_connections(0).head_timeout(Duration::ZERO);
+        let options = options.body_timeout(Duration::ZERO).write_timeout(Duration::ZERO);
+
+        let Err(ServerError::Options(faults)) = options.check() else { panic!("refused") };
+
+        assert_eq!(faults.len(), 4);
+    }
+}

@@ -1,0 +1,31 @@
+//! What others may know about a running server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+/// Tells about a server; it is stopped by the token that [`run`](crate::Server::run) was given.
+#[derive(Debug, Clone)]
+pub struct ServerHandle {
+    address: SocketAddr,
+    seats: Arc<Semaphore>,
+    all: usize,
+}
+
+impl ServerHandle {
+    pub(super) fn new(address: SocketAddr, seats: Arc<Semaphore>) -> Self {
+        let all = seats.available_permits();
+        Self { address, seats, all }
+    }
+
+    /// The address it listens on, with the port that was found when any was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How many clients are connected.
+    pub fn connections(&self) -> usize {
+        self.all - self.seats.available_permits()
+    }
+}

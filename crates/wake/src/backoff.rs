@@ -1,0 +1,77 @@
+//! How long to leave one key alone after empty looks.
+//!
+//! Owns the growing pause of seed 004 (`POP_WAIT_…` settings). Promises that the pause stays between base and cap, never
+//! shrinks while looks stay empty, and that a ring ends it at once: in the seed the waker ran before the reset and met the
+//! old interval. Applies only to looks nobody asked for, while the link is not proven.
+//!
+//! Next: [`crate::dispatcher`].
+
+use std::time::{Duration, Instant};
+
+use crate::clock;
+
+/// The settings of a back-off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BackoffOptions {
+    /// The pause before it grows. Default: 100 ms; zero means no back-off at all.
+    pub base: Duration,
+    /// What the pause grows to. Default: 1 s.
+    pub cap: Duration,
+    /// How many consecutive empty looks pass before it grows. Default: 3; zero grows at the first.
+    pub threshold: u32,
+    /// What it is multiplied by at each further empty look. Default: 2; values below 1 count as 1.
+    pub multiplier: f64,
+}
+
+impl Default for BackoffOptions {
+    fn default() -> Self {
+        Self { base: Duration::from_millis(100), cap: Duration::from_secs(1), threshold: 3, multiplier: 2.0 }
+    }
+}
+
+/// The back-off of one key.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    options: BackoffOptions,
+    empties: u32,
+    pause: Duration,
+    not_before: Option<Instant>,
+}
+
+impl Backoff {
+    /// A key that may be looked at now.
+    pub const fn new(options: BackoffOptions) -> Self {
+        Self { options, empties: 0, pause: options.base, not_before: None }
+    }
+
+    /// A look found nothing at `now`.
+    pub fn empty(&mut self, now: Instant) {
+        self.empties = self.empties.saturating_add(1);
+        if self.empties > self.options.threshold {
+            self.pause = self.grown();
+        }
+        self.not_before = Some(clock::after(now, self.pause));
+    }
+
+    /// A ring, or work found: the key may be looked at at once.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.options);
+    }
+
+    /// Whether the key may be looked at unrung.
+    pub fn is_ready(&self, now: Instant) -> bool {
+        self.not_before.is_none_or(|at| at <= now)
+    }
+
+    /// The present pause.
+    pub const fn pause(&self) -> Duration {
+        self.pause
+    }
+
+    fn grown(&self) -> Duration {
+        // Seconds as f64: a Duration multiplied by a large factor panics on overflow.
+        let seconds = self.pause.as_secs_f64() * self.options.multiplier.max(1.0);
+        let cap = self.options.cap.max(self.options.base);
+        Duration::try_from_secs_f64(seconds).map_or(cap, |grown| grown.min(cap))
+    }
+}

@@ -1,0 +1,119 @@
+//! Why somebody is woken.
+//!
+//! Owns the closed list of everything that can make work ready; a ring carries one of these and a key, never data.
+//! Promises that each cause has a stable name for logs and metrics. A new way for work to become ready gets a cause here,
+//! a ring where it happens, and a test.
+//!
+//! Next: [`crate::hub`].
+
+/// Why a key should be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// Whoever arms a key that is not known to be empty looks once before it waits.
+    Started,
+    /// Somebody asked for an answer now rather than for a wait.
+    Asked,
+    /// This process committed new work.
+    Pushed,
+    /// Another process said so: a notification, a datagram. A hint, possibly forged, possibly late.
+    Notified,
+    /// Work that failed was given back.
+    Retry,
+    /// A delay, a schedule or a window has passed.
+    Due,
+    /// A lease ended without being settled.
+    LeaseExpired,
+    /// Work was settled, and that freed what comes after it (the next batch of a partition).
+    Settled,
+    /// A limit, a rate or a worker has room again.
+    SlotFreed,
+    /// A lease was given back before its end.
+    Released,
+    /// A cursor was moved.
+    Sought,
+    /// Dead letters were sent back to work.
+    Redriven,
+    /// A pause ended.
+    Resumed,
+    /// An option changed in a way that may make work eligible.
+    Configured,
+    /// The link to the hint source is proven again; whatever was said meanwhile went unheard.
+    Reconnected,
+    /// Another process vanished, perhaps between its commit and its hint.
+    PeerLost,
+    /// A look was filled, so there may be more.
+    More,
+    /// The heartbeat found work that no hint announced.
+    Heartbeat,
+    /// The long pace's own look came round.
+    Fallback,
+    /// The watchful pace's own look came round.
+    Watchful,
+}
+
+impl Cause {
+    /// Every cause, in the order of the declaration.
+    pub const ALL: [Self; 20] = [
+        Self::Started,
+        Self::Asked,
+        Self::Pushed,
+        Self::Notified,
+        Self::Retry,
+        Self::Due,
+        Self::LeaseExpired,
+        Self::Settled,
+        Self::SlotFreed,
+        Self::Released,
+        Self::Sought,
+        Self::Redriven,
+        Self::Resumed,
+        Self::Configured,
+        Self::Reconnected,
+        Self::PeerLost,
+        Self::More,
+        Self::Heartbeat,
+        Self::Fallback,
+        Self::Watchful,
+    ];
+
+    /// The name for logs and metric labels; it never changes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Asked => "asked",
+            Self::Pushed => "pushed",
+            Self::Notified => "notified",
+            Self::Retry => "retry",
+            Self::Due => "due",
+            Self::LeaseExpired => "lease_expired",
+            Self::Settled => "settled",
+            Self::SlotFreed => "slot_freed",
+            Self::Released => "released",
+            Self::Sought => "sought",
+            Self::Redriven => "redriven",
+            Self::Resumed => "resumed",
+            Self::Configured => "configured",
+            Self::Reconnected => "reconnected",
+            Self::PeerLost => "peer_lost",
+            Self::More => "more",
+            Self::Heartbeat => "heartbeat",
+            Self::Fallback => "fallback",
+            Self::Watchful => "watchful",
+        }
+    }
+
+    /// Whether somebody announced the work. Work found by a look that nothing announced is a missed wake.
+    pub const fn is_announced(self) -> bool {
+        !matches!(self, Self::Heartbeat | Self::Fallback | Self::Watchful)
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,176 @@
+//! Long polling, in the seeds' words.
+//!
+//! Owns `LongPollConfig`, whose names users of duroxide-pg know, and turns it into the options of the hub, the pace and the
+//! dispatcher. Promises to report every fault at once. Each default that differs from seed 001 says so.
+//!
+//! Next: [`crate::hub`], [`crate::dispatcher`].
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::dispatcher::DispatcherOptions;
+use crate::hub::{HubOptions, Policy};
+use crate::pace_options::{PaceCauses, PaceOptions};
+
+/// How a fetch waits for work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongPollConfig {
+    /// Whether a fetch waits at all; if not, it looks once and returns at once. Default: false, as in the seed, for
+    /// compatibility.
+    pub enabled: bool,
+    /// How often everything is looked at although nothing rang. Default: 300 s.
+    pub fallback_poll_interval: Duration,
+    /// The longest single wait. Default: 30 s.
+    pub max_wait_time: Duration,
+    /// What is added to every due. Default: zero (the seed: 100 ms, for clocks that differ; here only delays computed by
+    /// the database's clock travel, so there is nothing to forgive).
+    pub timer_grace_period: Duration,
+    /// The least time in the watchful pace after its latest reason. Default: 10 s (the seed: 60 s).
+    pub aggressive_poll_duration: Duration,
+    /// How many consecutive looks must succeed and find nothing before the watchful pace ends. Default: 5; zero counts as
+    /// one.
+    pub aggressive_exit_threshold: u32,
+    /// How long a woken waiter has to begin its look. Default: 100 ms.
+    pub notify_delivery_timeout: Duration,
+    /// Whom a ring wakes. Default: the one that has waited longest.
+    pub policy: Policy,
+    /// What makes the pace watchful. Default: [`PaceCauses::DEFAULT`] (the seed: [`PaceCauses::SEED_001`], with which an
+    /// idle process never rests).
+    pub causes: PaceCauses,
+}
+
+impl LongPollConfig {
+    /// Seed 001's values, whole, for those who want its behaviour.
+    pub const SEED_001: Self = Self {
+        enabled: true,
+        timer_grace_period: Duration::from_millis(100),
+        aggressive_poll_duration: Duration::from_secs(60),
+        causes: PaceCauses::SEED_001,
+        ..Self::DEFAULT
+    };
+
+    const DEFAULT: Self = Self {
+        enabled: false,
+        fallback_poll_interval: Duration::from_secs(300),
+        max_wait_time: Duration::from_secs(30),
+        timer_grace_period: Duration::ZERO,
+        aggressive_poll_duration: Duration::from_secs(10),
+        aggressive_exit_threshold: 5,
+        notify_delivery_timeout: Duration::from_millis(100),
+        policy: Policy::One,
+        causes: PaceCauses::DEFAULT,
+    };
+
+    /// The defaults, with waiting on.
+    pub const fn on() -> Self {
+        Self { enabled: true, ..Self::DEFAULT }
+    }
+
+    /// The same, or everything that is wrong with it.
+    pub fn validate(self) -> Result<Self, ConfigFaults> {
+        let positive = [
+            ("fallback_poll_interval", self.fallback_poll_interval),
+            ("max_wait_time", self.max_wait_time),
+            ("notify_delivery_timeout", self.notify_delivery_timeout),
+        ];
+        let bounded = [
+            ("fallback_poll_interval", self.fallback_poll_interval),
+            ("max_wait_time", self.max_wait_time),
+            ("timer_grace_period", self.timer_grace_period),
+            ("aggressive_poll_duration", self.aggressive_poll_duration),
+            ("notify_delivery_timeout", self.notify_delivery_timeout),
+        ];
+        let mut faults = Vec::new();
+        faults.extend(positive.into_iter().filter(|(_, time)| time.is_zero()).map(ConfigFault::zero));
+        faults.extend(bounded.into_iter().filter(|(_, time)| *time > LONGEST).map(ConfigFault::too_long));
+        if faults.is_empty() { Ok(self) } else { Err(ConfigFaults(faults)) }
+    }
+
+    /// The hub's part.
+    pub fn hub_options(&self) -> HubOptions {
+        HubOptions::default()
+            .policy(self.policy)
+            .grace(self.timer_grace_period)
+            .delivery_timeout(self.notify_delivery_timeout)
+    }
+
+    /// The pace's part. With the seed's causes its interval is the seed's too.
+    pub fn pace_options(&self) -> PaceOptions {
+        let base = if self.causes == PaceCauses::SEED_001 { crate::SEED_001 } else { PaceOptions::DEFAULT };
+        PaceOptions {
+            causes: self.causes,
+            minimum: self.aggressive_poll_duration,
+            exit_threshold: self.aggressive_exit_threshold,
+            ..base
+        }
+    }
+
+    /// The dispatcher's part.
+    pub fn dispatcher_options(&self) -> DispatcherOptions {
+        DispatcherOptions::default()
+            .waits(self.enabled)
+            .max_wait(self.max_wait_time)
+            .fallback_interval(self.fallback_poll_interval)
+            .delivery_timeout(self.notify_delivery_timeout)
+            .pace(self.pace_options())
+    }
+}
+
+impl Default for LongPollConfig {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Longer than this is a slip of the unit, not a wish.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// One thing that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigFault {
+    /// The setting must be longer than zero.
+    Zero {
+        /// The setting's name.
+        setting: &'static str,
+    },
+    /// The setting is longer than a day.
+    TooLong {
+        /// The setting's name.
+        setting: &'static str,
+        /// Its value.
+        value: Duration,
+    },
+}
+
+impl ConfigFault {
+    fn zero((setting, _): (&'static str, Duration)) -> Self {
+        Self::Zero { setting }
+    }
+
+    fn too_long((setting, value): (&'static str, Duration)) -> Self {
+        Self::TooLong { setting, value }
+    }
+}
+
+impl fmt::Display for ConfigFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zero { setting } => write!(f, "{setting} must be longer than zero"),
+            Self::TooLong { setting, value } => write!(f, "{setting} is {value:?}, longer than a day"),
+        }
+    }
+}
+
+/// Everything that is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigFaults(pub Vec<ConfigFault>);
+
+impl fmt::Display for ConfigFaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let faults: Vec<String> = self.0.iter().map(ConfigFault::to_string).collect();
+        f.write_str(&faults.join("; "))
+    }
+}
+
+impl std::error::Error for ConfigFaults {}

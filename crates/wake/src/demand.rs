@@ -1,0 +1,86 @@
+//! One who waits for work: a worker slot, a long poll, a fetch.
+//!
+//! Owns the client's side of a demand. Promises exactly one answer, and that a client which goes away keeps nothing: a
+//! lease it was assigned but never took goes back to the dispatcher, for the next or to be released.
+//!
+//! Next: [`crate::desk`], where demands stand.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use crate::desk::Desk;
+use crate::refused::Refused;
+use crate::source::Source;
+
+/// Names a demand; lower has waited longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DemandId(pub(crate) u64);
+
+/// How long a demand may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// One look, made after the demand arrived, then an answer.
+    Now,
+    /// Until then.
+    Until(Instant),
+}
+
+/// What a demand got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer<L> {
+    /// Work.
+    Lease(L),
+    /// There was nothing in time.
+    Nothing,
+    /// Nobody can say: looks fail.
+    Failed,
+    /// The key could not be armed.
+    Refused(Refused),
+    /// The dispatcher is shutting down, or is no more.
+    Closed,
+}
+
+/// A demand, for the one who made it: await it for the answer, drop it to go away.
+#[must_use = "dropping it withdraws the demand"]
+pub struct Ticket<S: Source> {
+    desk: Arc<Desk<S>>,
+    id: DemandId,
+}
+
+impl<S: Source> Ticket<S> {
+    pub(crate) const fn new(desk: Arc<Desk<S>>, id: DemandId) -> Self {
+        Self { desk, id }
+    }
+
+    /// The demand's name.
+    pub const fn id(&self) -> DemandId {
+        self.id
+    }
+}
+
+impl<S: Source> Future for Ticket<S> {
+    type Output = Answer<S::Lease>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.desk.demands().take_answer(self.id, context.waker())
+    }
+}
+
+impl<S: Source> Drop for Ticket<S> {
+    fn drop(&mut self) {
+        let waker = self.desk.demands().withdraw(self.id);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl<S: Source> fmt::Debug for Ticket<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("id", &self.id).finish_non_exhaustive()
+    }
+}

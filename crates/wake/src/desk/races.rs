@@ -1,0 +1,143 @@
+//! Answers, deadlines, departures and shutdowns that meet, under every interleaving shuttle finds.
+//!
+//! Run with the command in `crates/wake/README.md`.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::{Answer, Desk, Patience};
+use crate::demand::Ticket;
+use crate::source::{LookFailed, Looked, Round, Source};
+
+/// 20,000 unless the build says otherwise.
+fn schedules() -> usize {
+    option_env!("SHUTTLE_SCHEDULES").and_then(|number| number.parse().ok()).unwrap_or(20_000)
+}
+
+/// Leases are counted when they are dropped, so that none can vanish.
+struct Nothing;
+
+#[derive(Debug)]
+struct Lease(Arc<AtomicUsize>);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Source for Nothing {
+    type Key = u8;
+    type Ask = ();
+    type Lease = Lease;
+
+    async fn look(&self, _round: Round<u8, ()>) -> Result<Looked<u8, Lease>, LookFailed> {
+        Err(LookFailed)
+    }
+
+    async fn release(&self, _leases: Vec<Lease>) {}
+}
+
+fn stand(desk: &Arc<Desk<Nothing>>, until: Instant) -> Ticket<Nothing> {
+    let keys: Arc<[u8]> = Arc::new([7]);
+    let asked = desk.demands().ask(keys, (), (Patience::Until(until), until));
+    let (id, _) = asked.expect("there is room");
+    Ticket::new(Arc::clone(desk), id)
+}
+
+/// A lease that meets a deadline and a shutdown is taken, or refused to the dispatcher; never both, never neither.
+#[test]
+fn an_assignment_that_meets_a_deadline_and_a_shutdown_happens_once_or_not_at_all() {
+    shuttle::check_random(
+        || {
+            let desk = Arc::new(Desk::<Nothing>::new(4));
+            let now = Instant::now();
+            let ticket = stand(&desk, now);
+            let id = ticket.id();
+            let dropped = Arc::new(AtomicUsize::new(0));
+            let client = shuttle::thread::spawn(move || shuttle::future::block_on(ticket));
+            let other = Arc::clone(&desk);
+            let deadline = shuttle::thread::spawn(move || {
+                let wakers = other.demands().expire(now);
+                wakers.into_iter().for_each(Waker::wake);
+                let wakers = other.demands().close();
+                wakers.into_iter().for_each(Waker::wake);
+            });
+
+            let given = desk.demands().assign(id, Answer::Lease(Lease(Arc::clone(&dropped))));
+            let refused = given.map(|waker| waker.into_iter().for_each(Waker::wake)).is_err();
+            let answer = client.join().expect("the client ends");
+            deadline.join().expect("the deadline ends");
+
+            assert_eq!(matches!(answer, Answer::Lease(_)), !refused, "{answer:?}, refused: {refused}");
+        },
+        schedules(),
+    );
+}
+
+/// A client that goes while it is being assigned a lease leaves it with the dispatcher (B27): as a refusal, or as news.
+#[test]
+fn a_client_that_goes_leaves_its_lease_behind() {
+    shuttle::check_random(
+        || {
+            let desk = Arc::new(Desk::<Nothing>::new(4));
+            let ticket = stand(&desk, Instant::now() + Duration::from_secs(60));
+            let id = ticket.id();
+            let dropped = Arc::new(AtomicUsize::new(0));
+            let client = shuttle::thread::spawn(move || drop(ticket));
+
+            let given = desk.demands().assign(id, Answer::Lease(Lease(Arc::clone(&dropped))));
+            client.join().expect("the client ends");
+            let returned = desk.demands().take_news().returned;
+
+            let kept = usize::from(given.is_err()) + returned.len();
+            assert_eq!((kept, dropped.load(Ordering::Relaxed)), (1, 0));
+        },
+        schedules(),
+    );
+}
+
+/// A demand that arrives while the dispatcher decides to sleep wakes it.
+#[test]
+fn a_demand_that_meets_a_sleeping_dispatcher_is_seen() {
+    shuttle::check_random(
+        || {
+            let desk = Arc::new(Desk::<Nothing>::new(4));
+            let door = Arc::clone(&desk);
+            let client = shuttle::thread::spawn(move || {
+                let keys: Arc<[u8]> = Arc::new([7]);
+                let asked = door.demands().ask(keys, (), (Patience::Now, Instant::now()));
+                asked.expect("there is room").1.into_iter().for_each(Waker::wake);
+            });
+
+            let news =
+                shuttle::future::block_on(std::future::poll_fn(|context| desk.demands().poll_news(context.waker())));
+
+            assert_eq!(news.arrived.len(), 1);
+            client.join().expect("the client ends");
+        },
+        schedules(),
+    );
+}
+
+/// An answer is taken once: the second poll of a ticket finds nothing left, rather than the same lease.
+#[test]
+fn an_answer_is_taken_once() {
+    shuttle::check_random(
+        || {
+            let desk = Arc::new(Desk::<Nothing>::new(4));
+            let mut ticket = std::pin::pin!(stand(&desk, Instant::now()));
+            let dropped = Arc::new(AtomicUsize::new(0));
+            let given = desk.demands().assign(ticket.id(), Answer::Lease(Lease(dropped)));
+            assert!(given.is_ok());
+            let mut context = Context::from_waker(Waker::noop());
+
+            assert!(matches!(ticket.as_mut().poll(&mut context), Poll::Ready(Answer::Lease(_))));
+            assert!(matches!(ticket.as_mut().poll(&mut context), Poll::Ready(Answer::Closed)));
+        },
+        1,
+    );
+}

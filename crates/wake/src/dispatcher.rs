@@ -1,0 +1,293 @@
+//! The one loop behind every door.
+//!
+//! Owns the demands of one door, the keys they wait under, and the look under way. Promises that keys are armed before they
+//! are looked at, that a ring is cleared before the look it asks for, that one look serves every demand that can use it,
+//! that deadlines fire while a look runs, and that a lease whose taker has gone reaches the next one or is given back.
+//! Looks one at a time: what arrives meanwhile forms the next look. Refuses to know what is looked at: see [`Source`].
+//!
+//! Next: [`crate::demand`], the client's side.
+
+mod hand_out;
+mod handle;
+mod options;
+mod round;
+
+use std::collections::HashMap;
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch as channel;
+
+pub use handle::DispatcherHandle;
+pub use options::DispatcherOptions;
+use round::Flight;
+
+use crate::backoff::Backoff;
+use crate::cause::Cause;
+use crate::clock;
+use crate::demand::{Answer, Patience};
+use crate::desk::{Desk, News};
+use crate::gate::Gate;
+use crate::hub::{Hub, Watch};
+use crate::link::Link;
+use crate::observe::Event;
+use crate::pace::{PaceChange, Pacer};
+use crate::source::{LookFailed, Looked, Source};
+
+type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type LookEnd<S> = Result<Looked<<S as Source>::Key, <S as Source>::Lease>, LookFailed>;
+
+/// Hands out the work of one source to the demands of one door.
+pub struct Dispatcher<S: Source> {
+    source: Arc<S>,
+    hub: Hub<S::Key>,
+    desk: Arc<Desk<S>>,
+    options: DispatcherOptions,
+    watch: Watch<S::Key>,
+    link: channel::Receiver<Link>,
+    pacer: Pacer,
+    gate: Gate,
+    backoffs: HashMap<S::Key, Backoff>,
+    /// Keys that a newcomer wants looked at, though nothing rang.
+    wanted: HashMap<S::Key, Cause>,
+    flight: Option<Flight<S>>,
+    /// Leases without a taker, and the release under way.
+    homeless: Vec<S::Lease>,
+    releasing: Option<Work<()>>,
+    /// When the pace looks at everything by itself.
+    tick_at: Instant,
+}
+
+/// Everything that can happen to a dispatcher.
+enum Turn<S: Source> {
+    /// Demands came or went, or a lease came back.
+    News(News<S::Key, S::Lease>),
+    /// A key is rung and may be looked at.
+    Rung,
+    /// The look under way ended.
+    Looked(LookEnd<S>),
+    /// The release under way ended.
+    Released,
+    /// The link changed.
+    Link(Link),
+    /// A deadline, the pace's own look, or the end of a pause.
+    Timer,
+}
+
+impl<S: Source> Dispatcher<S> {
+    /// A dispatcher, and the handle through which doors ask. The hub's runner must be running too, for dues to be rung.
+    pub fn new(hub: &Hub<S::Key>, source: S, options: DispatcherOptions) -> (Self, DispatcherHandle<S>) {
+        let now = clock::now();
+        let desk = Arc::new(Desk::new(options.max_demands));
+        let link = hub.follow_link();
+        let pacer = Pacer::new(options.pace, *link.borrow(), now);
+        desk.demands().pace = pacer.pace();
+        let handle = DispatcherHandle::new(Arc::clone(&desk), hub.clone(), options.clone());
+        let mut dispatcher = Self {
+            source: Arc::new(source),
+            hub: hub.clone(),
+            desk,
+            watch: hub.watch(),
+            link,
+            pacer,
+            gate: Gate::default(),
+            backoffs: HashMap::new(),
+            wanted: HashMap::new(),
+            flight: None,
+            homeless: Vec::new(),
+            releasing: None,
+            tick_at: now,
+            options,
+        };
+        dispatcher.schedule_tick(now);
+        (dispatcher, handle)
+    }
+
+    /// Runs until `shutdown` is ready; then answers everybody, lets the look under way end, and gives back what it brought.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        while let Some(turn) = self.next_turn(shutdown.as_mut()).await {
+            match turn {
+                Turn::News(news) => self.follow_demands(news),
+                Turn::Looked(end) => self.end_look(end),
+                Turn::Released => self.releasing = None,
+                Turn::Link(link) => self.follow_link(link),
+                Turn::Rung | Turn::Timer => {}
+            }
+            self.expire();
+            self.look_if_called_for();
+            self.release_homeless();
+        }
+        self.wind_down().await;
+    }
+
+    /// The next thing that happens. Every future in it is safe to drop: what they wait for is kept where it is.
+    async fn next_turn(&mut self, shutdown: Pin<&mut impl Future<Output = ()>>) -> Option<Turn<S>> {
+        let now = clock::now();
+        let may_look = self.flight.is_none() && self.gate.opens_at(now).is_none();
+        let timer = self.next_timer(now);
+        let Self { desk, watch, link, flight, releasing, .. } = self;
+        tokio::select! {
+            biased;
+            () = shutdown => None,
+            end = in_flight(flight.as_mut().map(|flight| &mut flight.work)) => Some(Turn::Looked(end)),
+            () = in_flight(releasing.as_mut()) => Some(Turn::Released),
+            link = next_link(link) => Some(Turn::Link(link)),
+            // After the look, so that a stream of newcomers cannot keep its leases waiting; before the rings, so that keys
+            // without demand are disarmed and not looked at.
+            news = poll_fn(|context| desk.demands().poll_news(context.waker())) => Some(Turn::News(news)),
+            () = watch.rung(), if may_look => Some(Turn::Rung),
+            () = until(timer) => Some(Turn::Timer),
+        }
+    }
+
+    fn next_timer(&self, now: Instant) -> Option<Instant> {
+        let demands = self.desk.demands();
+        let tick = (demands.waits() && self.flight.is_none()).then_some(self.tick_at);
+        let gate = if self.flight.is_none() { self.gate.opens_at(now) } else { None };
+        // While the gate is shut nothing but a deadline can be served before it opens.
+        let tick = tick.map(|at| gate.map_or(at, |opens| at.max(opens)));
+        [demands.next_deadline(), tick, gate].into_iter().flatten().min()
+    }
+
+    fn follow_demands(&mut self, news: News<S::Key, S::Lease>) {
+        for key in news.touched {
+            let waited = self.desk.demands().is_waited(&key);
+            if waited {
+                self.arm(&key);
+            } else {
+                self.watch.disarm(&key);
+                self.wanted.remove(&key);
+                self.backoffs.remove(&key);
+            }
+        }
+        for (keys, patience) in news.arrived {
+            for key in keys.iter() {
+                self.want(key, patience);
+            }
+        }
+        for (keys, lease) in news.returned {
+            self.offer(&keys, lease);
+        }
+    }
+
+    /// A newcomer is looked for once, unless it has patience and its key is known to be empty.
+    fn want(&mut self, key: &S::Key, patience: Patience) {
+        if !self.watch.is_armed(key) {
+            return; // gone again already, or refused
+        }
+        match patience {
+            Patience::Now => _ = self.wanted.insert(key.clone(), Cause::Asked),
+            Patience::Until(_) => _ = self.wanted.entry(key.clone()).or_insert(Cause::Started),
+        }
+    }
+
+    fn arm(&mut self, key: &S::Key) {
+        let Err(refused) = self.watch.arm(key.clone()) else { return };
+        let mut demands = self.desk.demands();
+        let mut wakers = Vec::new();
+        for asked in demands.waiting_under(std::iter::once(key), usize::MAX) {
+            wakers.extend(demands.assign(asked.id, Answer::Refused(refused)).ok().flatten());
+        }
+        drop(demands);
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    fn follow_link(&mut self, link: Link) {
+        let now = clock::now();
+        if link.is_proven() {
+            self.gate.open();
+        }
+        let change = self.pacer.follow(link, now);
+        self.pace_changed(change, now);
+    }
+
+    fn pace_changed(&mut self, change: Option<PaceChange>, now: Instant) {
+        let Some(change) = change else { return };
+        self.desk.demands().pace = change.to;
+        self.schedule_tick(now);
+        self.hub.tell(Event::Pace(change));
+    }
+
+    /// Only looks at everything put this off: a busy key must not keep the others from being looked at.
+    fn schedule_tick(&mut self, now: Instant) {
+        let fallback = self.options.fallback_interval;
+        self.tick_at = clock::after(now, self.pacer.interval().unwrap_or(fallback));
+    }
+
+    fn expire(&mut self) {
+        let wakers = self.desk.demands().expire(clock::now());
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    fn release_homeless(&mut self) {
+        if self.homeless.is_empty() || self.releasing.is_some() {
+            return;
+        }
+        let (source, leases) = (Arc::clone(&self.source), std::mem::take(&mut self.homeless));
+        for _ in &leases {
+            self.hub.tell(Event::Returned);
+        }
+        let limit = self.options.look_timeout;
+        // A release that hangs is given up: the leases end by themselves.
+        self.releasing = Some(Box::pin(async move { drop(tokio::time::timeout(limit, source.release(leases)).await) }));
+    }
+
+    async fn wind_down(&mut self) {
+        self.close();
+        if let Some(flight) = self.flight.as_mut() {
+            let end = (&mut flight.work).await;
+            self.end_look(end);
+        }
+        let returned = self.desk.demands().take_news().returned;
+        self.homeless.extend(returned.into_iter().map(|(_, lease)| lease));
+        if let Some(releasing) = self.releasing.take() {
+            releasing.await;
+        }
+        self.release_homeless();
+        if let Some(releasing) = self.releasing.take() {
+            releasing.await;
+        }
+    }
+
+    fn close(&mut self) {
+        let wakers = self.desk.demands().close();
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+}
+
+/// However it ends, by shutdown, panic or being dropped: nobody waits for an answer that cannot come.
+impl<S: Source> Drop for Dispatcher<S> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl<S: Source> std::fmt::Debug for Dispatcher<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dispatcher").field("pace", &self.pacer.pace()).finish_non_exhaustive()
+    }
+}
+
+async fn in_flight<T>(work: Option<&mut Work<T>>) -> T {
+    match work {
+        Some(work) => work.await,
+        None => pending().await,
+    }
+}
+
+async fn next_link(link: &mut channel::Receiver<Link>) -> Link {
+    match link.changed().await {
+        Ok(()) => *link.borrow_and_update(),
+        Err(_) => pending().await, // the hub is gone, and with it every change
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(clock::timer(at)).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,84 @@
+//! From the look to the demands.
+//!
+//! Owns what becomes of a lease: to the demand it was claimed for, else to the next one it suits, else home. Promises that
+//! none is dropped.
+//!
+//! Next: [`crate::demand`].
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::Dispatcher;
+use super::round::Flight;
+use crate::demand::{Answer, DemandId};
+use crate::source::{Asked, Source};
+
+impl<S: Source> Dispatcher<S> {
+    /// Everybody's own first, then what is left for those who still wait.
+    pub(super) fn hand_out(&mut self, asked: &[Asked<S::Key, S::Ask>], leases: Vec<(DemandId, S::Lease)>) {
+        let mut left = Vec::new();
+        for (id, lease) in leases {
+            if let Some(lease) = self.give(id, lease) {
+                left.push((id, lease));
+            }
+        }
+        for (id, lease) in left {
+            let keys = asked.iter().find(|asked| asked.id == id).map(|asked| Arc::clone(&asked.keys));
+            match keys {
+                Some(keys) => self.offer(&keys, lease),
+                None => self.homeless.push(lease),
+            }
+        }
+    }
+
+    /// Gives the lease back if the demand no longer waits.
+    fn give(&self, id: DemandId, lease: S::Lease) -> Option<S::Lease> {
+        let given = self.desk.demands().assign(id, Answer::Lease(lease));
+        match given {
+            Ok(waker) => {
+                waker.into_iter().for_each(std::task::Waker::wake);
+                None
+            }
+            Err(Answer::Lease(lease)) => Some(lease),
+            Err(_) => None,
+        }
+    }
+
+    /// A lease without a taker goes to the next demand it suits, or home.
+    pub(super) fn offer(&mut self, keys: &[S::Key], mut lease: S::Lease) {
+        let others = self.desk.demands().waiting_under(keys.iter(), self.options.max_round);
+        for other in others {
+            if !self.source.suits(&lease, &other.ask) {
+                continue;
+            }
+            match self.give(other.id, lease) {
+                None => return,
+                Some(back) => lease = back,
+            }
+        }
+        self.homeless.push(lease);
+    }
+
+    /// Those that wanted one look have had it: the demands it was for, if it was for all their keys (one that came just
+    /// before may have more keys than the look knew to be wanted), and those it had no room for, if their keys are bare: a key
+    /// is one question. The others' keys are rung again, by what the look said of them.
+    pub(super) fn answer_impatient(
+        &self,
+        flight: &Flight<S>,
+        bare: &HashSet<&S::Key>,
+        answer: impl Fn() -> Answer<S::Lease>,
+    ) {
+        let looked: HashSet<&S::Key> = flight.keys.iter().map(|rung| &rung.key).collect();
+        let asked: HashSet<DemandId> = flight.asked.iter().map(|asked| asked.id).collect();
+        let mut demands = self.desk.demands();
+        let mut wakers = Vec::new();
+        for (id, keys) in demands.impatient(flight.newest) {
+            let answered = if asked.contains(&id) { &looked } else { bare };
+            if keys.iter().all(|key| answered.contains(key)) {
+                wakers.extend(demands.assign(id, answer()).ok().flatten());
+            }
+        }
+        drop(demands);
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+}

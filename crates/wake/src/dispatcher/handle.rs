@@ -1,0 +1,81 @@
+//! The door's side of a dispatcher.
+//!
+//! Owns nothing but a way in. Promises that a demand it accepted is answered once.
+//!
+//! Next: [`crate::demand`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::options::DispatcherOptions;
+use crate::clock;
+use crate::demand::{Patience, Ticket};
+use crate::desk::Desk;
+use crate::hub::Hub;
+use crate::link::Link;
+use crate::observe::Event;
+use crate::pace::Pace;
+use crate::refused::Refused;
+use crate::source::Source;
+
+/// Asks a running dispatcher for work. Clones ask the same one.
+pub struct DispatcherHandle<S: Source> {
+    desk: Arc<Desk<S>>,
+    hub: Hub<S::Key>,
+    options: DispatcherOptions,
+}
+
+impl<S: Source> DispatcherHandle<S> {
+    pub(super) const fn new(desk: Arc<Desk<S>>, hub: Hub<S::Key>, options: DispatcherOptions) -> Self {
+        Self { desk, hub, options }
+    }
+
+    /// Stands in line under the keys.
+    pub fn ask(&self, keys: impl Into<Arc<[S::Key]>>, ask: S::Ask, patience: Patience) -> Result<Ticket<S>, Refused> {
+        let now = clock::now();
+        let keys = keys.into();
+        let patience = match patience {
+            Patience::Until(at) if self.options.waits => {
+                Patience::Until(at.min(clock::after(now, self.options.max_wait)))
+            }
+            Patience::Until(_) | Patience::Now => Patience::Now,
+        };
+        let asked = if keys.is_empty() || keys.len() > DispatcherOptions::MAX_KEYS {
+            Err(Refused::KeysOfDemand { limit: DispatcherOptions::MAX_KEYS })
+        } else {
+            self.desk.demands().ask(keys, ask, (patience, now))
+        };
+        let (id, dispatcher) = asked.inspect_err(|refused| self.hub.tell(Event::Refused(*refused)))?;
+        if let Some(dispatcher) = dispatcher {
+            dispatcher.wake();
+        }
+        Ok(Ticket::new(Arc::clone(&self.desk), id))
+    }
+
+    /// The pace now, and why.
+    pub fn pace(&self) -> Pace {
+        self.desk.demands().pace
+    }
+
+    /// How the hint source is.
+    pub fn link(&self) -> Link {
+        self.hub.link()
+    }
+
+    /// How many demands stand, those with an answer not yet taken included.
+    pub fn demands(&self) -> usize {
+        self.desk.demands().len()
+    }
+}
+
+impl<S: Source> Clone for DispatcherHandle<S> {
+    fn clone(&self) -> Self {
+        Self { desk: Arc::clone(&self.desk), hub: self.hub.clone(), options: self.options.clone() }
+    }
+}
+
+impl<S: Source> fmt::Debug for DispatcherHandle<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DispatcherHandle").field("pace", &self.pace()).finish_non_exhaustive()
+    }
+}

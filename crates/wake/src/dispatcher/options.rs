@@ -1,0 +1,119 @@
+//! What a caller chooses about a dispatcher.
+//!
+//! Owns the settings and their defaults. [`LongPollConfig`](crate::LongPollConfig) makes them from the seeds' names.
+//!
+//! Next: [`super::handle`].
+
+use std::time::Duration;
+
+use crate::backoff::BackoffOptions;
+use crate::pace_options::PaceOptions;
+
+/// What a caller chooses about a dispatcher.
+#[derive(Clone, Debug)]
+pub struct DispatcherOptions {
+    pub(crate) waits: bool,
+    pub(crate) max_demands: usize,
+    pub(crate) max_round: usize,
+    pub(crate) max_wait: Duration,
+    pub(crate) fallback_interval: Duration,
+    pub(crate) look_timeout: Duration,
+    pub(crate) contended_pause: Duration,
+    pub(crate) delivery_timeout: Duration,
+    pub(crate) pace: PaceOptions,
+    pub(crate) backoff: BackoffOptions,
+}
+
+impl DispatcherOptions {
+    /// How many keys one demand may name.
+    pub const MAX_KEYS: usize = 256;
+}
+
+impl Default for DispatcherOptions {
+    fn default() -> Self {
+        Self {
+            waits: true,
+            max_demands: 10_000,
+            max_round: 512,
+            max_wait: Duration::from_secs(24 * 3600),
+            fallback_interval: Duration::from_secs(300),
+            look_timeout: Duration::from_secs(60),
+            contended_pause: Duration::from_millis(10),
+            delivery_timeout: Duration::from_millis(100),
+            pace: PaceOptions::DEFAULT,
+            backoff: BackoffOptions::default(),
+        }
+    }
+}
+
+impl DispatcherOptions {
+    /// Whether demands wait at all; if not, each gets one look and an answer. Default: yes.
+    #[must_use]
+    pub fn waits(mut self, waits: bool) -> Self {
+        self.waits = waits;
+        self
+    }
+
+    /// How many demands may stand. Default: 10,000; zero counts as one.
+    #[must_use]
+    pub fn max_demands(mut self, limit: usize) -> Self {
+        self.max_demands = limit.max(1);
+        self
+    }
+
+    /// How many demands one look serves. Default: 512; zero counts as one.
+    #[must_use]
+    pub fn max_round(mut self, limit: usize) -> Self {
+        self.max_round = limit.max(1);
+        self
+    }
+
+    /// How long a demand may wait, whatever it asks for. Default: 24 h.
+    #[must_use]
+    pub fn max_wait(mut self, time: Duration) -> Self {
+        self.max_wait = time;
+        self
+    }
+
+    /// How often the long pace looks by itself, in case a hint was lost unnoticed. Default: 5 min.
+    #[must_use]
+    pub fn fallback_interval(mut self, time: Duration) -> Self {
+        self.fallback_interval = time;
+        self
+    }
+
+    /// After what time a look that has not ended is given up as failed. Default: 60 s.
+    #[must_use]
+    pub fn look_timeout(mut self, time: Duration) -> Self {
+        self.look_timeout = time;
+        self
+    }
+
+    /// How soon to look again at a key whose work somebody else held. Default: 10 ms.
+    #[must_use]
+    pub fn contended_pause(mut self, time: Duration) -> Self {
+        self.contended_pause = time;
+        self
+    }
+
+    /// How long a ring may stand before the dispatcher looks, although it was free to. Default: 100 ms.
+    #[must_use]
+    pub fn delivery_timeout(mut self, time: Duration) -> Self {
+        self.delivery_timeout = time;
+        self
+    }
+
+    /// When and how it looks by itself. Default: [`PaceOptions::DEFAULT`].
+    #[must_use]
+    pub fn pace(mut self, pace: PaceOptions) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// How long the watchful pace leaves an empty key alone. Default: [`BackoffOptions::default`].
+    #[must_use]
+    pub fn backoff(mut self, backoff: BackoffOptions) -> Self {
+        self.backoff = backoff;
+        self
+    }
+}

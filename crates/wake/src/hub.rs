@@ -1,0 +1,212 @@
+//! Who waits for what.
+//!
+//! Owns the waiters and the coming dues of one process. Promises that from the moment a key is armed no ring is lost,
+//! whatever is dropped, cancelled or fails between; that nobody is woken early by a due; and that rings cost no memory.
+//! Knows no database: somebody else decides what a ring is about, and looks.
+//!
+//! Next: [`Armed`] for whoever waits for one key, [`Watch`] for a dispatcher that waits for many.
+
+mod armed;
+mod board;
+mod delivery;
+mod entry;
+mod keep;
+#[cfg(all(test, not(shuttle)))]
+mod model;
+mod policy;
+#[cfg(all(test, shuttle))]
+mod races;
+mod runner;
+mod wakes;
+mod watch;
+
+use std::fmt::{self, Debug};
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch as channel;
+
+pub use armed::{Armed, Look, Rung, Waited};
+use board::Board;
+pub use policy::{HubOptions, Policy};
+pub use runner::Runner;
+use wakes::Wakes;
+pub use watch::{RungKey, Watch};
+
+use crate::cause::Cause;
+use crate::clock;
+use crate::dues::DueSource;
+use crate::link::Link;
+use crate::observe::{Event, Watcher};
+use crate::refused::Refused;
+use crate::sync::{Mutex, MutexGuard};
+
+/// What one can wait for. Make it a type of your own, never a joined string: `("a", "b/c")` and `("a/b", "c")` differ.
+///
+/// A key is one question: everything that decides which rows a waiter may take belongs in it. Otherwise an empty look by
+/// one waiter would be taken for the answer to another's question.
+pub trait Key: Clone + Eq + Hash + Debug + Send + Sync + 'static {}
+
+impl<T: Clone + Eq + Hash + Debug + Send + Sync + 'static> Key for T {}
+
+/// Where waiters and rings meet. Clones are the same hub.
+pub struct Hub<K: Key> {
+    inner: Arc<Inner<K>>,
+}
+
+struct Inner<K> {
+    board: Mutex<Board<K>>,
+    link: channel::Sender<Link>,
+    watcher: Watcher,
+}
+
+impl<K: Key> Hub<K> {
+    /// A hub, and the [`Runner`] that rings its dues: run it in a task of its own.
+    pub fn new(options: HubOptions) -> (Self, Runner<K>) {
+        let watcher = options.watcher.clone();
+        let link = channel::Sender::new(Link::Connecting { attempts: 0 });
+        let hub = Self { inner: Arc::new(Inner { board: Mutex::new(Board::new(options)), link, watcher }) };
+        (hub.clone(), Runner::new(hub))
+    }
+
+    /// Somebody says "look at this key", and why.
+    pub fn ring(&self, key: &K, cause: Cause) {
+        let wakes = self.board().ring(key, cause, clock::now());
+        self.rung(cause, wakes);
+    }
+
+    /// Rings every waited key, and forgets which ones were known to be empty.
+    pub fn ring_all(&self, cause: Cause) {
+        let wakes = self.board().ring_all(cause, clock::now());
+        self.rung(cause, wakes);
+    }
+
+    /// Rings the key after `delay`, beside whatever else is to come for it. Use it for what somebody announces.
+    pub fn ring_after(&self, key: K, source: DueSource, delay: Duration) {
+        self.change_dues(|board| {
+            let at = clock::after(clock::now(), delay.saturating_add(board.options.grace));
+            board.dues.add(key, source, at);
+        });
+    }
+
+    /// The next due of the key is `delay` from now as `source` knows it, or it knows of none; what it said before is void.
+    /// Use it for what a look or a heartbeat read.
+    pub fn set_due(&self, key: K, source: DueSource, delay: Option<Duration>) {
+        self.change_dues(|board| {
+            let grace = board.options.grace;
+            let at = delay.map(|delay| clock::after(clock::now(), delay.saturating_add(grace)));
+            board.dues.replace(key, source, at);
+        });
+    }
+
+    /// Begins to wait for the key: from here no ring is lost.
+    pub fn arm(&self, key: K) -> Result<Armed<K>, Refused> {
+        Armed::new(self.clone(), key).inspect_err(|refused| self.tell(Event::Refused(*refused)))
+    }
+
+    /// Waits for many keys at once, as a dispatcher does.
+    pub fn watch(&self) -> Watch<K> {
+        Watch::new(self.clone())
+    }
+
+    /// Says how the hint source is. When it becomes proven every waited key is rung first: what was said meanwhile went
+    /// unheard. Only then are empty looks believed.
+    pub fn set_link(&self, link: Link) {
+        let now = clock::now();
+        let mut board = self.board();
+        let before = std::mem::replace(&mut board.link, link);
+        let wakes = match (before.is_proven(), link.is_proven()) {
+            (false, true) => board.trust_anew(now),
+            (true, false) => board.distrust(),
+            (false, false) | (true, true) => Wakes::default(),
+        };
+        drop(board);
+        if before == link {
+            return;
+        }
+        self.publish_link();
+        if link.is_proven() && !before.is_proven() {
+            self.rung(Cause::Reconnected, wakes);
+        }
+        self.tell(Event::Link(link));
+    }
+
+    /// How the hint source is.
+    pub fn link(&self) -> Link {
+        self.board().link
+    }
+
+    /// Follows the link.
+    pub fn follow_link(&self) -> channel::Receiver<Link> {
+        self.inner.link.subscribe()
+    }
+
+    /// The keys somebody waits for, for the heartbeat to ask about.
+    pub fn waited(&self) -> Vec<K> {
+        self.board().waited()
+    }
+
+    /// How many waiters exist.
+    pub fn waiters(&self) -> usize {
+        self.board().waiters()
+    }
+
+    /// How many keys are known, those that outlive their waiters included.
+    pub fn keys(&self) -> usize {
+        self.board().keys()
+    }
+
+    /// How many dues are to come.
+    pub fn dues(&self) -> usize {
+        self.board().dues.len()
+    }
+
+    /// Followers see what the board says now: of two callers, the later to publish may have been the earlier to change it.
+    fn publish_link(&self) {
+        self.inner.link.send_if_modified(|seen| {
+            let link = self.link();
+            std::mem::replace(seen, link) != link
+        });
+    }
+
+    fn change_dues(&self, change: impl FnOnce(&mut Board<K>)) {
+        let mut board = self.board();
+        change(&mut board);
+        let runner = board.hurry_runner();
+        drop(board);
+        if let Some(runner) = runner {
+            runner.wake();
+        }
+    }
+
+    fn rung(&self, cause: Cause, wakes: Wakes) {
+        self.tell(Event::Rung { cause, woken: wakes.count });
+        wakes.wake();
+    }
+
+    pub(crate) fn board(&self) -> MutexGuard<'_, Board<K>> {
+        self.inner.board.lock()
+    }
+
+    pub(crate) fn tell(&self, event: Event) {
+        self.inner.watcher.tell(event);
+    }
+}
+
+impl<K: Key> Clone for Hub<K> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<K: Key> Debug for Hub<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let board = self.board();
+        f.debug_struct("Hub")
+            .field("keys", &board.keys())
+            .field("waiters", &board.waiters())
+            .field("dues", &board.dues.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,96 @@
+//! Sleeps until something is due, and rings it.
+//!
+//! Owns the one sleep behind all dues of a hub. Promises that an earlier due shortens the sleep it meets (in seed 001 the
+//! sleepers had computed theirs already), that nothing is rung early, and that a woken waiter which does not look in time
+//! is overtaken by the next.
+//!
+//! Next: whoever is rung; [`Hub::ring`] says the same for now.
+
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+use std::time::Instant;
+
+use super::wakes::Wakes;
+use super::{Hub, Key};
+use crate::cause::Cause;
+use crate::clock;
+use crate::dues::Fired;
+use crate::observe::Event;
+
+/// Rings the dues of one hub. There is one per hub.
+#[derive(Debug)]
+#[must_use = "dues are rung only while it runs"]
+pub struct Runner<K: Key> {
+    hub: Hub<K>,
+}
+
+impl<K: Key> Runner<K> {
+    pub(super) const fn new(hub: Hub<K>) -> Self {
+        Self { hub }
+    }
+
+    /// Runs until `shutdown` is ready. Losing nothing, it may also simply be dropped.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        tokio::select! {
+            biased;
+            () = shutdown => {}
+            () = self.ring_dues() => {}
+        }
+    }
+
+    async fn ring_dues(&self) {
+        loop {
+            self.fire();
+            let at = self.compute_sleep();
+            match at {
+                // An elapsed sleep and a hurry both lead to the same look at the clock.
+                Some(at) => drop(tokio::time::timeout_at(clock::timer(at), self.hurried()).await),
+                None => self.hurried().await,
+            }
+        }
+    }
+
+    /// Says until when it will sleep, so that whoever puts in an earlier due knows to hurry it.
+    pub(super) fn compute_sleep(&self) -> Option<Instant> {
+        let mut board = self.hub.board();
+        board.runner_at = board.next_instant();
+        board.runner_at
+    }
+
+    /// Rings what is due now.
+    fn fire(&self) {
+        let now = clock::now();
+        let mut board = self.hub.board();
+        let fired = board.dues.take(now);
+        let mut rings: Vec<(Cause, Wakes)> = Vec::with_capacity(fired.len());
+        for due in fired {
+            rings.push(match due {
+                Fired::Key(key, source) => (source.cause(), board.ring(&key, source.cause(), now)),
+                Fired::Everything => (Cause::Due, board.ring_all(Cause::Due, now)),
+            });
+        }
+        let (overtaken, late) = board.overtake(now);
+        drop(board);
+        for (cause, wakes) in rings {
+            self.hub.rung(cause, wakes);
+        }
+        overtaken.wake();
+        for _ in 0..late {
+            self.hub.tell(Event::Undelivered);
+        }
+    }
+
+    /// Ready when the sleep has become too long.
+    pub(super) async fn hurried(&self) {
+        poll_fn(|context| {
+            let mut board = self.hub.board();
+            board.runner = Some(context.waker().clone());
+            match (board.next_instant(), board.runner_at) {
+                (Some(wanted), Some(at)) if wanted < at => Poll::Ready(()),
+                (Some(_), None) => Poll::Ready(()),
+                _ => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}

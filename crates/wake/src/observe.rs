@@ -1,0 +1,166 @@
+//! What happened, for whoever counts.
+//!
+//! Owns the list of everything worth counting in the engine. Promises that each thing is told once, outside every lock,
+//! so an observer may do as it likes; it should be quick, because it runs in whoever rang.
+//!
+//! Next: the layer above turns [`Event`]s into metrics and logs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cause::Cause;
+use crate::link::Link;
+use crate::outcome::Outcome;
+use crate::pace::PaceChange;
+use crate::refused::Refused;
+
+/// Something worth counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A key was rung.
+    Rung {
+        /// Why.
+        cause: Cause,
+        /// How many waiters that woke.
+        woken: usize,
+    },
+    /// A look ended.
+    Looked {
+        /// Why it was made.
+        cause: Cause,
+        /// What it found.
+        outcome: Outcome,
+        /// How many keys it was for.
+        keys: usize,
+    },
+    /// A look nobody asked for found work that no ring had announced.
+    Missed {
+        /// Why the look was made.
+        cause: Cause,
+    },
+    /// A waiter was rung and did not look in time; the next one was rung instead if there was one.
+    Undelivered,
+    /// The pace changed.
+    Pace(PaceChange),
+    /// The link changed.
+    Link(Link),
+    /// One more was asked for than may be.
+    Refused(Refused),
+    /// A lease found no taker and was given back.
+    Returned,
+}
+
+/// Is told what happens.
+pub trait Observer: Send + Sync + 'static {
+    /// Something happened.
+    fn observe(&self, event: &Event);
+}
+
+/// Observes nothing.
+impl Observer for () {
+    fn observe(&self, _event: &Event) {}
+}
+
+impl<F: Fn(&Event) + Send + Sync + 'static> Observer for F {
+    fn observe(&self, event: &Event) {
+        self(event);
+    }
+}
+
+/// An observer that can be shared and shown.
+#[derive(Clone)]
+pub(crate) struct Watcher(Arc<dyn Observer>);
+
+impl Watcher {
+    pub(crate) fn new(observer: Arc<dyn Observer>) -> Self {
+        Self(observer)
+    }
+
+    pub(crate) fn tell(&self, event: Event) {
+        self.0.observe(&event);
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watcher")
+    }
+}
+
+/// Counts events, for tests and small programs.
+#[derive(Debug, Default)]
+pub struct Counters {
+    rings: [AtomicU64; Cause::ALL.len()],
+    looks: [AtomicU64; Outcome::ALL.len()],
+    missed: AtomicU64,
+    undelivered: AtomicU64,
+    pace_changes: AtomicU64,
+    link_changes: AtomicU64,
+    refused: AtomicU64,
+    returned: AtomicU64,
+}
+
+impl Counters {
+    /// Rings with this cause.
+    pub fn rings(&self, cause: Cause) -> u64 {
+        self.rings[cause.index()].load(Ordering::Relaxed)
+    }
+
+    /// Looks with this outcome.
+    pub fn looks(&self, outcome: Outcome) -> u64 {
+        self.looks[outcome.index()].load(Ordering::Relaxed)
+    }
+
+    /// All looks.
+    pub fn all_looks(&self) -> u64 {
+        Outcome::ALL.into_iter().map(|outcome| self.looks(outcome)).sum()
+    }
+
+    /// Missed wakes.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+
+    /// Rings whose waiter did not look in time.
+    pub fn undelivered(&self) -> u64 {
+        self.undelivered.load(Ordering::Relaxed)
+    }
+
+    /// Changes of pace.
+    pub fn pace_changes(&self) -> u64 {
+        self.pace_changes.load(Ordering::Relaxed)
+    }
+
+    /// Changes of the link.
+    pub fn link_changes(&self) -> u64 {
+        self.link_changes.load(Ordering::Relaxed)
+    }
+
+    /// Refusals.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Leases given back because nobody was there to take them.
+    pub fn returned(&self) -> u64 {
+        self.returned.load(Ordering::Relaxed)
+    }
+}
+
+impl Observer for Counters {
+    fn observe(&self, event: &Event) {
+        let counter = match event {
+            Event::Rung { cause, .. } => &self.rings[cause.index()],
+            Event::Looked { outcome, .. } => &self.looks[outcome.index()],
+            Event::Missed { .. } => &self.missed,
+            Event::Undelivered => &self.undelivered,
+            Event::Pace(_) => &self.pace_changes,
+            Event::Link(_) => &self.link_changes,
+            Event::Refused(_) => &self.refused,
+            Event::Returned => &self.returned,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,132 @@
+//! What makes a dispatcher watchful, and for how long.
+//!
+//! Owns the set of causes and the times of the watchful pace, and seed 001's whole table as a constant for those who want
+//! it. The default is smaller: an empty fallback look that makes a process watchful turns 0.01 queries per second into 107.
+//!
+//! Next: [`crate::pace`].
+
+use std::time::Duration;
+
+use crate::cause::Cause;
+
+/// A reason to look without being rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PaceCause {
+    /// Nothing has been heard from the hint source yet. Ends with the first echo; always in force.
+    Started,
+    /// The link to the hint source is lost or silent.
+    LinkLost,
+    /// A look failed.
+    LookFailed,
+    /// A hint that no waiter took in time although one existed.
+    Undelivered,
+    /// A hint arrived (seed 001 only).
+    Notified,
+    /// A due came (seed 001 only).
+    DueCame,
+    /// The fallback look came round (seed 001 only: this is what kept it from ever being idle).
+    Fallback,
+}
+
+impl PaceCause {
+    /// The name for logs and metric labels; it never changes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::LinkLost => "link_lost",
+            Self::LookFailed => "look_failed",
+            Self::Undelivered => "undelivered",
+            Self::Notified => "notified",
+            Self::DueCame => "due_came",
+            Self::Fallback => "fallback",
+        }
+    }
+
+    /// The reason that a look's cause may be.
+    pub(crate) const fn of(cause: Cause) -> Option<Self> {
+        match cause {
+            Cause::Pushed | Cause::Notified => Some(Self::Notified),
+            Cause::Due | Cause::LeaseExpired => Some(Self::DueCame),
+            Cause::Fallback => Some(Self::Fallback),
+            _ => None,
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A set of reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PaceCauses(u8);
+
+impl PaceCauses {
+    /// No reason at all, except start-up.
+    pub const NONE: Self = Self(0);
+    /// Link loss, look errors, a hint no waiter took in time.
+    pub const DEFAULT: Self =
+        Self::NONE.with(PaceCause::LinkLost).with(PaceCause::LookFailed).with(PaceCause::Undelivered);
+    /// Seed 001's table: the default, and every hint, every timer, every fallback look.
+    pub const SEED_001: Self =
+        Self::DEFAULT.with(PaceCause::Notified).with(PaceCause::DueCame).with(PaceCause::Fallback);
+
+    /// This set and one more reason.
+    #[must_use]
+    pub const fn with(self, cause: PaceCause) -> Self {
+        Self(self.0 | cause.bit())
+    }
+
+    /// Whether the reason is in the set.
+    pub const fn contains(self, cause: PaceCause) -> bool {
+        self.0 & cause.bit() != 0
+    }
+}
+
+impl Default for PaceCauses {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// When the watchful pace begins, ends, and how often it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaceOptions {
+    /// The reasons to enter it. Default: [`PaceCauses::DEFAULT`].
+    pub causes: PaceCauses,
+    /// The least time in it after its latest reason. Default: 10 s; zero leaves with the last empty look.
+    pub minimum: Duration,
+    /// How many consecutive looks must succeed and find nothing before it ends. Default: 5; zero counts as one, because
+    /// only a look can end it.
+    pub exit_threshold: u32,
+    /// The interval it begins with and returns to whenever work is found. Default: 50 ms.
+    pub shortest: Duration,
+    /// What the interval grows to while looks are empty or fail. Default: 500 ms.
+    pub longest: Duration,
+}
+
+/// Seed 001's aggressive mode, whole: every wake event enters it, for 60 s, at the 50 ms of duroxide's idle sleep.
+pub const SEED_001: PaceOptions = PaceOptions {
+    causes: PaceCauses::SEED_001,
+    minimum: Duration::from_secs(60),
+    exit_threshold: 5,
+    shortest: Duration::from_millis(50),
+    longest: Duration::from_millis(50),
+};
+
+impl PaceOptions {
+    /// The defaults named at each field.
+    pub const DEFAULT: Self = Self {
+        causes: PaceCauses::DEFAULT,
+        minimum: Duration::from_secs(10),
+        exit_threshold: 5,
+        shortest: Duration::from_millis(50),
+        longest: Duration::from_millis(500),
+    };
+}
+
+impl Default for PaceOptions {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

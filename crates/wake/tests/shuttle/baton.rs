@@ -1,0 +1,120 @@
+//! The baton: dropped, filled, failed.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use reveille_wake::{Armed, Outcome, Policy};
+use shuttle::thread;
+
+use crate::table::{KEY, Order, Table, schedules};
+
+/// B12: one commit, one ring, as many rows as consumers.
+#[test]
+fn rows_of_one_commit_reach_all_who_want_them() {
+    shuttle::check_random(
+        || {
+            let table = Table::new(Policy::One);
+            let consumers: Vec<_> = (0..3)
+                .map(|_| {
+                    let table = table.clone();
+                    thread::spawn(move || table.consume(Order::ArmThenLook))
+                })
+                .collect();
+            table.push(3);
+            for consumer in consumers {
+                consumer.join().expect("it ends");
+            }
+        },
+        schedules(),
+    );
+}
+
+/// B13: a waiter that goes away at any moment of its wait takes no ring with it.
+#[test]
+fn a_waiter_that_goes_while_it_is_rung_passes_the_ring_on() {
+    shuttle::check_random(
+        || {
+            let table = Table::new(Policy::One);
+            let leaver = table.clone();
+            let stayer = table.clone();
+            let leaves = thread::spawn(move || leave_early(&leaver));
+            let stays = thread::spawn(move || stayer.consume(Order::ArmThenLook));
+            table.push(1);
+            leaves.join().expect("it ends");
+            stays.join().expect("it ends");
+        },
+        schedules(),
+    );
+}
+
+/// It looks once without taking anything, waits a little as `select!` would have it wait, and loses interest.
+fn leave_early(table: &Table) {
+    let mut armed = table.hub.arm(KEY).expect("there is room");
+    let look = armed.look();
+    let there_is_more = *table.rows.lock().expect("it ends") > 0;
+    look.found(if there_is_more { Outcome::Filled } else { Outcome::Empty });
+    for _ in 0..2 {
+        if is_rung(&mut armed) {
+            break;
+        }
+        thread::yield_now();
+    }
+}
+
+/// Polls once and drops the future, as `select!` does with the branch that loses.
+fn is_rung(armed: &mut Armed<u8>) -> bool {
+    matches!(pin!(armed.rung()).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(_))
+}
+
+/// B13: a look that fails, and a waiter that goes right after it.
+#[test]
+fn a_look_that_fails_puts_its_ring_back_for_the_others() {
+    for policy in [Policy::One, Policy::All] {
+        shuttle::check_random(
+            move || {
+                let table = Table::new(policy);
+                let fails = table.clone();
+                let stays = table.clone();
+                let failing = thread::spawn(move || {
+                    shuttle::future::block_on(async {
+                        let mut armed = fails.hub.arm(KEY).expect("there is room");
+                        armed.rung().await;
+                        drop(armed.look());
+                    });
+                });
+                let staying = thread::spawn(move || stays.consume(Order::ArmThenLook));
+                table.push(1);
+                failing.join().expect("it ends");
+                staying.join().expect("it ends");
+            },
+            schedules(),
+        );
+    }
+}
+
+/// A failed look holds the row while it runs, as a claim that is rolled back does: whoever looked meanwhile saw nothing.
+#[test]
+fn a_row_that_a_failed_look_gave_back_is_found() {
+    for policy in [Policy::One, Policy::All] {
+        shuttle::check_random(
+            move || {
+                let table = Table::new(policy);
+                table.push(1);
+                let fails = table.clone();
+                let stays = table.clone();
+                let failing = thread::spawn(move || {
+                    let mut armed = fails.hub.arm(KEY).expect("there is room");
+                    let look = armed.look();
+                    let taken = fails.take();
+                    *fails.rows.lock().expect("it ends") += taken; // rolled back, and nobody rings for it
+                    drop(look);
+                });
+                let staying = thread::spawn(move || stays.consume(Order::ArmThenLook));
+                failing.join().expect("it ends");
+                staying.join().expect("it ends");
+            },
+            schedules(),
+        );
+    }
+}

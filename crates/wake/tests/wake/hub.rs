@@ -1,0 +1,179 @@
+//! Rings, waiters, limits.
+
+use std::time::Duration;
+
+use reveille_wake::{Armed, Cause, Hub, HubOptions, Outcome, Policy, Refused, Waited};
+
+use crate::rig::{ms, now, proven, secs};
+
+fn hub(policy: Policy) -> Hub<&'static str> {
+    let (hub, _runner) = Hub::new(HubOptions::default().policy(policy));
+    hub.set_link(proven());
+    hub
+}
+
+/// Armed, looked at, empty: ready to sleep.
+pub(crate) fn waiter(hub: &Hub<&'static str>) -> Armed<&'static str> {
+    let mut armed = hub.arm("mail").expect("there is room");
+    armed.look().found(Outcome::Empty);
+    armed
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_looks_before_it_can_sleep() {
+    let mut armed = hub(Policy::One).arm("mail").unwrap();
+
+    assert!(armed.must_look());
+    assert_eq!(armed.wait(now() + secs(60)).await, Waited::Woken(Cause::Started));
+}
+
+/// B1.
+#[tokio::test(start_paused = true)]
+async fn a_ring_between_look_and_wait_is_kept() {
+    for policy in [Policy::One, Policy::All] {
+        let hub = hub(policy);
+        let mut armed = waiter(&hub);
+
+        hub.ring(&"mail", Cause::Pushed);
+
+        assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Pushed));
+    }
+}
+
+/// B2.
+#[tokio::test(start_paused = true)]
+async fn a_ring_during_a_look_asks_for_another() {
+    for policy in [Policy::One, Policy::All] {
+        let hub = hub(policy);
+        let mut armed = hub.arm("mail").unwrap();
+
+        let look = armed.look();
+        hub.ring(&"mail", Cause::Pushed);
+        look.found(Outcome::Empty);
+
+        assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Pushed));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ring_for_another_key_wakes_nobody() {
+    let hub = hub(Policy::One);
+    let mut armed = waiter(&hub);
+
+    hub.ring(&"letters", Cause::Pushed);
+
+    assert_eq!(armed.wait(now() + secs(1)).await, Waited::TimedOut);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_at_its_time() {
+    let hub = hub(Policy::One);
+    let mut armed = waiter(&hub);
+    let begun = now();
+
+    assert_eq!(armed.wait(begun + ms(250)).await, Waited::TimedOut);
+
+    assert_eq!(now() - begun, ms(250));
+    assert_eq!(armed.look().cause(), Cause::Fallback);
+}
+
+/// B10: a thousand hints for one busy waiter are one look, not a thousand stale tokens.
+#[tokio::test(start_paused = true)]
+async fn many_rings_ask_for_one_look() {
+    for policy in [Policy::One, Policy::All] {
+        let hub = hub(policy);
+        let mut armed = waiter(&hub);
+        for _ in 0..1000 {
+            hub.ring(&"mail", Cause::Notified);
+        }
+
+        assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Notified));
+        armed.look().found(Outcome::Empty);
+
+        assert_eq!(armed.wait(now() + secs(1)).await, Waited::TimedOut);
+    }
+}
+
+/// B15: meant for everybody, seen by everybody.
+#[tokio::test(start_paused = true)]
+async fn ring_all_reaches_every_waited_key() {
+    let hub = hub(Policy::One);
+    let mut mail = waiter(&hub);
+    let mut letters = hub.arm("letters").unwrap();
+    letters.look().found(Outcome::Empty);
+
+    hub.ring_all(Cause::PeerLost);
+
+    assert_eq!(mail.wait(now()).await, Waited::Woken(Cause::PeerLost));
+    assert_eq!(letters.wait(now()).await, Waited::Woken(Cause::PeerLost));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_wakes_everybody_once() {
+    let hub = hub(Policy::All);
+    let mut waiters = [waiter(&hub), waiter(&hub), waiter(&hub)];
+
+    hub.ring(&"mail", Cause::Pushed);
+
+    for armed in &mut waiters {
+        assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Pushed));
+        armed.look().found(Outcome::Empty);
+        assert_eq!(armed.wait(now()).await, Waited::TimedOut);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rings_for_unknown_keys_leave_no_trace() {
+    let (hub, _runner) = Hub::new(HubOptions::default());
+
+    for key in 0..10_000_u32 {
+        hub.ring(&key, Cause::Notified);
+    }
+
+    assert_eq!(hub.keys(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_are_values() {
+    let (hub, _runner) = Hub::new(HubOptions::default().max_keys(2).max_waiters(3).max_waiters_per_key(2));
+
+    let _first = hub.arm(1).unwrap();
+    let _second = hub.arm(1).unwrap();
+    assert_eq!(hub.arm(1).unwrap_err(), Refused::WaitersOfKey { limit: 2 });
+    let third = hub.arm(2).unwrap();
+    assert_eq!(hub.arm(2).unwrap_err(), Refused::Waiters { limit: 3 });
+    drop(third);
+    let _other = hub.arm(3).unwrap();
+    assert_eq!(hub.keys(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_keys_are_refused_and_a_lingering_one_gives_way() {
+    let (hub, _runner) = Hub::new(HubOptions::default().max_keys(2));
+    hub.set_link(proven());
+    let mut clean = hub.arm(1).unwrap();
+    clean.look().found(Outcome::Empty);
+    drop(clean);
+    let _second = hub.arm(2).unwrap();
+    assert_eq!(hub.keys(), 2);
+
+    let _third = hub.arm(3).unwrap();
+
+    assert_eq!(hub.arm(4).unwrap_err(), Refused::Keys { limit: 2 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_dropped_and_begun_again_keeps_its_place() {
+    let hub = hub(Policy::One);
+    let mut first = waiter(&hub);
+    let mut second = waiter(&hub);
+    let soon = Duration::from_millis(1);
+    assert_eq!(first.wait(now() + soon).await, Waited::TimedOut);
+
+    let (woken, other) = tokio::join!(first.wait(now() + secs(1)), async {
+        let waited = tokio::join!(second.wait(now() + secs(1)), async { hub.ring(&"mail", Cause::Pushed) });
+        waited.0
+    });
+
+    assert_eq!((woken, other), (Waited::Woken(Cause::Pushed), Waited::TimedOut));
+}

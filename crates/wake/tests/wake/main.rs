@@ -1,0 +1,21 @@
+//! The wake engine without a database: every race and every clock rule that can be shown in one process.
+//!
+//! Time is tokio's paused clock. The names B1 to B20 are the failures of the seeds in `research/reliability.md`.
+#![cfg(not(shuttle))]
+
+mod backoff;
+mod baton;
+mod config;
+mod delivery;
+mod demands;
+mod dispatcher;
+mod dues;
+mod flight;
+mod hub;
+mod idle;
+mod link;
+mod observe;
+mod pace;
+mod rig;
+mod runner;
+mod trust;

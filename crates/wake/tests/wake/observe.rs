@@ -1,0 +1,55 @@
+//! What is told, and when work counts as missed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use reveille_wake::{Cause, Counters, Hub, HubOptions, Outcome, Waited};
+
+use crate::rig::{ms, now};
+
+#[test]
+fn names_are_distinct() {
+    let causes: HashSet<&str> = Cause::ALL.iter().map(|cause| cause.name()).collect();
+    let outcomes: HashSet<&str> = Outcome::ALL.iter().map(|outcome| outcome.name()).collect();
+
+    assert_eq!((causes.len(), outcomes.len()), (Cause::ALL.len(), Outcome::ALL.len()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_found_by_a_fallback_look_is_a_missed_wake() {
+    let counters = Arc::new(Counters::default());
+    let (hub, _runner) = Hub::new(HubOptions::default().observer(counters.clone()));
+    let mut armed = hub.arm("mail").unwrap();
+    armed.look().found(Outcome::UnderFilled);
+    assert_eq!(armed.wait(now() + ms(10)).await, Waited::TimedOut);
+
+    armed.look().found(Outcome::UnderFilled);
+
+    assert_eq!((counters.missed(), counters.looks(Outcome::UnderFilled)), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ring_during_the_fallback_look_announced_the_work_after_all() {
+    let counters = Arc::new(Counters::default());
+    let (hub, _runner) = Hub::new(HubOptions::default().observer(counters.clone()));
+    let mut armed = hub.arm("mail").unwrap();
+    armed.look().found(Outcome::Empty);
+    assert_eq!(armed.wait(now() + ms(10)).await, Waited::TimedOut);
+
+    let look = armed.look();
+    hub.ring(&"mail", Cause::Notified);
+    look.found(Outcome::UnderFilled);
+
+    assert_eq!((counters.missed(), counters.rings(Cause::Notified)), (0, 1));
+}
+
+#[test]
+fn an_observer_may_ring() {
+    let (other, _runner) = Hub::new(HubOptions::default());
+    let rings = other.clone();
+    let observer = Arc::new(move |_: &reveille_wake::Event| rings.ring(&1, Cause::Notified));
+    let (hub, _runner) = Hub::new(HubOptions::default().observer(observer));
+    let _armed = other.arm(1).unwrap();
+
+    hub.ring(&1, Cause::Pushed);
+}

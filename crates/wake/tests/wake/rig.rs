@@ -1,0 +1,233 @@
+//! A dispatcher over a queue in memory, and what it did.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use reveille_wake::{
+    Answer, Cause, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, Hub, HubOptions, Link, LookFailed,
+    Looked, Patience, Policy, Round, Source, Ticket,
+};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinSet;
+
+pub(crate) type Key = &'static str;
+pub(crate) type Row = u32;
+
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+pub(crate) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub(crate) fn proven() -> Link {
+    Link::Proven { since: now() }
+}
+
+/// Lets every other task run until it waits for something. Their timers stand still: the clock is paused, and this task
+/// is never idle.
+pub(crate) async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A queue in memory.
+#[derive(Clone, Default)]
+pub(crate) struct Store(Arc<Mutex<Inside>>, Arc<Notify>);
+
+#[derive(Default)]
+struct Inside {
+    ready: HashMap<Key, VecDeque<Row>>,
+    later: Vec<(Instant, Key, Row)>,
+    held: HashSet<Key>,
+    looks: Vec<(Instant, Vec<(Key, Cause)>)>,
+    released: Vec<Row>,
+    fails: bool,
+    stalls: bool,
+    transferable: bool,
+}
+
+impl Store {
+    fn inside(&self) -> std::sync::MutexGuard<'_, Inside> {
+        self.0.lock().expect("no test panics in here")
+    }
+
+    pub(crate) fn put(&self, key: Key, rows: impl IntoIterator<Item = Row>) {
+        self.inside().ready.entry(key).or_default().extend(rows);
+    }
+
+    pub(crate) fn put_later(&self, key: Key, row: Row, delay: Duration) {
+        self.inside().later.push((now() + delay, key, row));
+    }
+
+    pub(crate) fn fail(&self, fails: bool) {
+        self.inside().fails = fails;
+    }
+
+    /// Looks do not end until [`Store::go_on`].
+    pub(crate) fn stall(&self) {
+        self.inside().stalls = true;
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.inside().stalls = false;
+        self.1.notify_waiters();
+    }
+
+    /// Somebody else has the rows of the key locked.
+    pub(crate) fn hold(&self, key: Key) {
+        self.inside().held.insert(key);
+    }
+
+    pub(crate) fn let_go(&self, key: Key) {
+        self.inside().held.remove(key);
+    }
+
+    pub(crate) fn make_transferable(&self) {
+        self.inside().transferable = true;
+    }
+
+    pub(crate) fn looks(&self) -> usize {
+        self.inside().looks.len()
+    }
+
+    pub(crate) fn looks_of(&self, key: Key) -> Vec<(Instant, Cause)> {
+        let inside = self.inside();
+        let of_key = |look: &(Instant, Vec<(Key, Cause)>)| {
+            look.1.iter().find(|(looked, _)| *looked == key).map(|(_, cause)| (look.0, *cause))
+        };
+        inside.looks.iter().filter_map(of_key).collect()
+    }
+
+    pub(crate) fn released(&self) -> Vec<Row> {
+        self.inside().released.clone()
+    }
+}
+
+impl Source for Store {
+    type Key = Key;
+    type Ask = ();
+    type Lease = Row;
+
+    async fn look(&self, round: Round<Key, ()>) -> Result<Looked<Key, Row>, LookFailed> {
+        let keys: Vec<(Key, Cause)> = round.keys.iter().map(|rung| (rung.key, rung.cause)).collect();
+        self.inside().looks.push((now(), keys));
+        let looked = self.inside().claim(&round);
+        loop {
+            let gone_on = self.1.notified();
+            if !self.inside().stalls {
+                break;
+            }
+            gone_on.await;
+        }
+        if self.inside().fails { Err(LookFailed) } else { Ok(looked) }
+    }
+
+    async fn release(&self, leases: Vec<Row>) {
+        self.inside().released.extend(leases);
+    }
+
+    fn suits(&self, _lease: &Row, _ask: &()) -> bool {
+        self.inside().transferable
+    }
+}
+
+impl Inside {
+    fn claim(&mut self, round: &Round<Key, ()>) -> Looked<Key, Row> {
+        let mut looked = Looked::default();
+        if self.fails {
+            return looked;
+        }
+        let now = now();
+        for (at, key, row) in std::mem::take(&mut self.later) {
+            if at <= now {
+                self.ready.entry(key).or_default().push_back(row);
+            } else {
+                self.later.push((at, key, row));
+            }
+        }
+        let free = |key: &Key| round.keys.iter().any(|rung| rung.key == *key) && !self.held.contains(key);
+        for asked in &round.asked {
+            let key =
+                asked.keys.iter().copied().filter(free).find(|key| self.ready.get(key).is_some_and(|r| !r.is_empty()));
+            let row = key.and_then(|key| self.ready.get_mut(key)?.pop_front());
+            looked.leases.extend(row.map(|row| (asked.id, row)));
+        }
+        for rung in &round.keys {
+            let rest = self.ready.get(rung.key).is_some_and(|rows| !rows.is_empty());
+            if rest && self.held.contains(rung.key) {
+                looked.contended.push(rung.key);
+            } else if rest {
+                looked.more.push(rung.key);
+            }
+            let next = self.later.iter().filter(|later| later.1 == rung.key).map(|later| later.0).min();
+            looked.dues.extend(next.map(|at| (rung.key, at - now)));
+        }
+        looked
+    }
+}
+
+/// A running dispatcher.
+pub(crate) struct Rig {
+    pub(crate) hub: Hub<Key>,
+    pub(crate) store: Store,
+    pub(crate) door: DispatcherHandle<Store>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) tasks: JoinSet<()>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl Rig {
+    /// With a proven link and the default options.
+    pub(crate) async fn new() -> Self {
+        Self::with(DispatcherOptions::default(), true).await
+    }
+
+    pub(crate) async fn with(options: DispatcherOptions, linked: bool) -> Self {
+        let counters = Arc::new(Counters::default());
+        let (hub, runner) = Hub::new(HubOptions::default().policy(Policy::All).observer(counters.clone()));
+        if linked {
+            hub.set_link(proven());
+        }
+        let store = Store::default();
+        let (dispatcher, door) = Dispatcher::new(&hub, store.clone(), options);
+        let (stop, stopped) = oneshot::channel();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(runner.run(std::future::pending()));
+        tasks.spawn(dispatcher.run(async move { drop(stopped.await) }));
+        settle().await;
+        Self { hub, store, door, counters, tasks, stop: Some(stop) }
+    }
+
+    pub(crate) fn ask(&self, key: Key, patience: Duration) -> Ticket<Store> {
+        self.door.ask([key], (), Patience::Until(now() + patience)).expect("there is room")
+    }
+
+    pub(crate) fn ask_now(&self, key: Key) -> Ticket<Store> {
+        self.door.ask([key], (), Patience::Now).expect("there is room")
+    }
+
+    pub(crate) fn push(&self, key: Key, rows: impl IntoIterator<Item = Row>) {
+        self.store.put(key, rows);
+        self.hub.ring(&key, Cause::Pushed);
+    }
+
+    pub(crate) fn stop(&mut self) {
+        drop(self.stop.take());
+    }
+}
+
+pub(crate) fn leases(answers: Vec<Answer<Row>>) -> Vec<Row> {
+    let lease = |answer| match answer {
+        Answer::Lease(row) => Some(row),
+        _ => None,
+    };
+    answers.into_iter().filter_map(lease).collect()
+}

@@ -1,0 +1,125 @@
+//! When a newcomer need not look.
+
+use reveille_wake::{Armed, Cause, DueSource, Hub, HubOptions, Link, Outcome, Policy, Waited};
+use tokio::task::JoinSet;
+
+use crate::rig::{now, proven, secs, settle};
+
+fn linked_hub() -> Hub<&'static str> {
+    let (hub, _runner) = Hub::new(HubOptions::default());
+    hub.set_link(proven());
+    hub
+}
+
+fn look(hub: &Hub<&'static str>, outcome: Outcome) -> Armed<&'static str> {
+    let mut armed = hub.arm("mail").expect("there is room");
+    armed.look().found(outcome);
+    armed
+}
+
+fn newcomer_must_look(hub: &Hub<&'static str>) -> bool {
+    hub.arm("mail").expect("there is room").must_look()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newcomer_need_not_look_at_what_is_known_to_be_empty() {
+    let hub = linked_hub();
+
+    drop(look(&hub, Outcome::Empty));
+    assert!(!newcomer_must_look(&hub));
+
+    drop(look(&hub, Outcome::UnderFilled));
+    assert!(!newcomer_must_look(&hub));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_ring_a_newcomer_looks() {
+    let hub = linked_hub();
+    drop(look(&hub, Outcome::Empty));
+
+    hub.ring(&"mail", Cause::Pushed);
+
+    assert!(newcomer_must_look(&hub));
+}
+
+/// B20: "nothing for you" is not "nothing there".
+#[tokio::test(start_paused = true)]
+async fn looks_that_do_not_show_emptiness_are_not_believed() {
+    for outcome in [Outcome::Filled, Outcome::Contended, Outcome::Failed] {
+        let hub = linked_hub();
+        drop(look(&hub, outcome));
+        assert!(newcomer_must_look(&hub), "{outcome}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_proven_link_everybody_looks() {
+    for link in [Link::Off, Link::Connecting { attempts: 1 }, Link::Stalled { since: now() }] {
+        let hub = linked_hub();
+        drop(look(&hub, Outcome::Empty));
+        hub.set_link(link);
+        assert!(newcomer_must_look(&hub), "{link:?}");
+        drop(look(&hub, Outcome::Empty));
+        assert!(newcomer_must_look(&hub), "{link:?}");
+    }
+}
+
+/// What was believed before a break is not believed after it, even if the look spans it.
+#[tokio::test(start_paused = true)]
+async fn a_look_across_a_break_shows_nothing() {
+    let hub = linked_hub();
+    let mut armed = hub.arm("mail").unwrap();
+
+    let look = armed.look();
+    hub.set_link(Link::Lost { since: now(), attempts: 0 });
+    hub.set_link(proven());
+    look.found(Outcome::Empty);
+
+    assert!(newcomer_must_look(&hub));
+    assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Reconnected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clean_key_is_forgotten_after_a_minute() {
+    let hub = linked_hub();
+    drop(look(&hub, Outcome::Empty));
+
+    tokio::time::advance(secs(59)).await;
+    assert!(!newcomer_must_look(&hub));
+    tokio::time::advance(secs(61)).await;
+
+    assert!(newcomer_must_look(&hub));
+}
+
+/// A key known to be empty *now* has a row due later: when its time comes, the next newcomer looks.
+#[tokio::test(start_paused = true)]
+async fn a_due_ends_the_belief() {
+    let (hub, runner) = Hub::new(HubOptions::default());
+    hub.set_link(proven());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(runner.run(std::future::pending()));
+    hub.set_due("mail", DueSource::Looked, Some(secs(5)));
+    drop(look(&hub, Outcome::Empty));
+    assert!(!newcomer_must_look(&hub));
+
+    tokio::time::advance(secs(6)).await;
+    settle().await;
+
+    assert!(newcomer_must_look(&hub));
+}
+
+/// The look that failed had rows locked which the other one skipped: its "empty" says nothing about them.
+#[tokio::test(start_paused = true)]
+async fn a_look_beside_one_that_failed_or_was_contended_shows_nothing() {
+    for other in [Outcome::Failed, Outcome::Contended, Outcome::Filled] {
+        let (hub, _runner) = Hub::new(HubOptions::default().policy(Policy::All));
+        hub.set_link(proven());
+        let (mut first, mut second) = (hub.arm("mail").unwrap(), hub.arm("mail").unwrap());
+
+        let (one, two) = (first.look(), second.look());
+        one.found(other);
+        two.found(Outcome::Empty);
+
+        assert!(newcomer_must_look(&hub), "{other}");
+    }
+}

@@ -13,14 +13,19 @@ impl Bench {
         Self { quick }
     }
 
+    /// One of two values: for a quick run and for a full one.
+    pub(crate) fn pick<T>(&self, quick: T, full: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
     /// How long one measurement runs.
     pub(crate) fn span(&self) -> Duration {
-        if self.quick { Duration::from_millis(500) } else { Duration::from_secs(3) }
+        self.pick(Duration::from_millis(500), Duration::from_secs(3))
     }
 
     /// How often everything is measured. Rounds alternate between the rivals, so that a noisy minute hits all of them.
     pub(crate) fn rounds(&self) -> usize {
-        if self.quick { 3 } else { 7 }
+        self.pick(3, 7)
     }
 }
 

@@ -21,10 +21,15 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start() -> anyhow::Result<Self> {
+        Self::start_with(|options| options)
+    }
+
+    /// With settings of the scenario's own.
+    pub(crate) fn start_with(choose: impl FnOnce(EmbeddedOptions) -> EmbeddedOptions) -> anyhow::Result<Self> {
         let dir = std::env::temp_dir().join(format!("reveille-bench-{}", std::process::id()));
         let program = [command::this_program()?.into_os_string(), SUPERVISOR.into()];
         let options = EmbeddedOptions::from_environment(environment, program)?.data_dir(&dir);
-        let embedded = Embedded::start(&options).map_err(|error| anyhow::anyhow!(error.sentence()))?;
+        let embedded = Embedded::start(&choose(options)).map_err(|error| anyhow::anyhow!(error.sentence()))?;
         Ok(Self { embedded: Some(embedded), dir })
     }
 

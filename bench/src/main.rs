@@ -7,6 +7,7 @@ mod bench;
 mod cluster;
 mod machine;
 mod measure;
+mod notify;
 mod report;
 mod scenarios;
 
@@ -40,7 +41,7 @@ struct Arguments {
 }
 
 fn listing() -> String {
-    let rows: Vec<String> = SCENARIOS.iter().map(|it| format!("  {:<10} {}", it.name, it.about)).collect();
+    let rows: Vec<String> = SCENARIOS.iter().map(|it| format!("  {:<13} {}", it.name, it.about)).collect();
     format!("Scenarios:\n{}", rows.join("\n"))
 }
 

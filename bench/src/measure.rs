@@ -48,6 +48,12 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
+/// The median of the rounds' own ratios: both sides of each were measured in the same seconds.
+pub(crate) fn ratio(ours: &[f64], theirs: &[f64]) -> f64 {
+    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+    median(&ratios)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

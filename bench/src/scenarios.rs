@@ -1,6 +1,8 @@
 //! What can be measured.
 
 mod ground;
+mod idle;
+mod wake_latency;
 
 use std::pin::Pin;
 
@@ -18,8 +20,20 @@ pub(crate) struct Scenario {
 }
 
 /// Every scenario, in the order of the product's parts.
-pub(crate) const SCENARIOS: &[Scenario] = &[Scenario {
-    name: "ground",
-    about: "what PostgreSQL and our connections give: pipelining, commits, NOTIFY, fused statements",
-    run: |bench| Box::pin(ground::run(bench)),
-}];
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "ground",
+        about: "what PostgreSQL and our connections give: pipelining, commits, NOTIFY, fused statements",
+        run: |bench| Box::pin(ground::run(bench)),
+    },
+    Scenario {
+        name: "idle",
+        about: "what a process that waits asks of the database, beside a poller",
+        run: |bench| Box::pin(idle::run(bench)),
+    },
+    Scenario {
+        name: "wake-latency",
+        about: "from a commit on one node to a claimed row on another, beside the bare NOTIFY",
+        run: |bench| Box::pin(wake_latency::run(bench)),
+    },
+];

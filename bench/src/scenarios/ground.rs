@@ -5,14 +5,14 @@
 //! row each, a statement for everyone against fused statements.
 
 mod fused;
-mod notify;
 
 use reveille::database::{Connection, Database, Purpose, Statement};
 use tokio_postgres::types::Type;
 
 use crate::bench::{Bench, progress};
 use crate::cluster::Cluster;
-use crate::measure::{median, rate};
+use crate::measure::{median, rate, ratio};
+use crate::notify;
 use crate::report::Report;
 
 const IN_FLIGHT: usize = 64;
@@ -98,12 +98,6 @@ impl Seen {
         report.figure("fused_vs_separate", ratio(&self.fused, &self.separate), "times");
         report
     }
-}
-
-/// The median of the rounds' own ratios: both sides of each were measured in the same seconds.
-fn ratio(ours: &[f64], theirs: &[f64]) -> f64 {
-    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
-    median(&ratios)
 }
 
 async fn connections(database: &Database, count: usize) -> anyhow::Result<Vec<Connection>> {

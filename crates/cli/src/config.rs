@@ -126,6 +126,10 @@ impl Config {
 
     /// What only the services can judge.
     fn check(&self, faults: &mut Faults) {
+        if self.database.url.is_none() && self.database.listen_url.is_some() {
+            // Starting a private server instead would hide that half of the configuration is missing.
+            faults.add("database.listen_url is set and database.url is not; set both or none".to_owned());
+        }
         let url = self.database.url.as_deref().unwrap_or(SOME_PLACE);
         if let Err(error) = self.database.options(url).check() {
             faults.extend(error.faults().iter().map(|fault| format!("[database]: {fault}")));
@@ -173,10 +177,9 @@ impl DatabaseSettings {
         if let Some(limit) = self.connect_timeout {
             options = options.connect_timeout(limit);
         }
-        // A way to listen belongs to the database it was given with.
         match &self.listen_url {
-            Some(listen_url) if self.url.is_some() => options.listen_url(listen_url),
-            _ => options,
+            Some(listen_url) => options.listen_url(listen_url),
+            None => options,
         }
     }
 }

@@ -11,6 +11,9 @@ use tokio::net::TcpListener;
 use crate::error::ServerError;
 use crate::server::{Door, Server, ServerHandle};
 
+/// Beyond this the memory of the connections alone is the limit.
+const MOST_CONNECTIONS: usize = 1_000_000;
+
 /// Where to listen, and what clients may cost.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
@@ -57,7 +60,7 @@ impl ServerOptions {
 
     /// How many clients may be connected. One more is told to come back later.
     ///
-    /// Default: 10000 connections. Zero is refused.
+    /// Default: 10000 connections. Zero is refused, and so is more than a million.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.limits.max_connections = connections;
@@ -115,6 +118,7 @@ impl ServerOptions {
         let limits = &self.limits;
         let faults = [
             (limits.max_connections == 0, "a limit of zero connections would answer nobody"),
+            (limits.max_connections > MOST_CONNECTIONS, "a limit of more than a million connections is none"),
             (limits.head_timeout.is_zero(), "a head timeout of zero would answer nobody"),
             (limits.body_timeout.is_zero(), "a body timeout of zero would read no body"),
             (limits.write_timeout.is_zero(), "a write timeout of zero would finish no answer"),

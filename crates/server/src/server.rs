@@ -62,7 +62,7 @@ enum Turn {
 impl Server {
     pub(crate) fn new(door: Door, database: Database) -> (Self, ServerHandle) {
         let limits = Arc::new(door.limits.clone());
-        let seats = Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS)));
+        let seats = Arc::new(Semaphore::new(limits.max_connections));
         let (prober, readiness) = Prober::new(health::look(database));
         let handle = ServerHandle::new(door.address, Arc::clone(&seats));
         let router = router::router(readiness, Arc::clone(&limits));
@@ -76,7 +76,7 @@ impl Server {
         let Door { listener, address, .. } = door;
         let clients = Clients { router, limits, seats, drain, cut, tasks: TaskTracker::new() };
         let probing = clients.cut.clone();
-        let prober = clients.tasks.spawn(async move { probing.run_until_cancelled(prober.run()).await });
+        clients.tasks.spawn(async move { probing.run_until_cancelled(prober.run()).await });
         info!(%address, "serving HTTP");
         while let Some(turn) = next_turn(&listener, &shutdown).await {
             match turn {
@@ -89,7 +89,6 @@ impl Server {
         }
         drop(listener);
         clients.let_go().await;
-        drop(prober);
     }
 }
 

@@ -19,8 +19,11 @@ pub(crate) async fn run(config: &Config) -> Result<Exit, Failure> {
         ground = prepare(config) => ground?,
         () = signals.next() => return Ok(Exit::Interrupted),
     };
-    let (shutdown, serving) = start(door, &ground);
-    signals.next().await;
+    let (shutdown, mut serving) = start(door, &ground);
+    tokio::select! {
+        () = signals.next() => {}
+        _ = serving.join_next() => return Err(Failure::refused("the HTTP server ended by itself: this is a defect")),
+    }
     info!("draining; a second signal ends at once");
     shutdown.cancel();
     tokio::select! {

@@ -106,3 +106,10 @@ fn a_variable_that_is_nearly_ours_is_told_and_others_are_left_alone() {
 
     assert_eq!(slips, [("REVEILLE_HTTP_LISTN".to_owned(), "REVEILLE_HTTP_LISTEN".to_owned())]);
 }
+
+#[test]
+fn a_way_to_listen_without_a_database_is_a_fault() {
+    let faults = faults_of("reveille serve", &[("REVEILLE_LISTEN_URL", "host=db user=me")]);
+
+    assert_eq!(faults, ["database.listen_url is set and database.url is not; set both or none"]);
+}

@@ -114,16 +114,30 @@ pub(crate) struct Serving {
     child: Child,
     pub(crate) address: String,
     _stdout: Lines<BufReader<ChildStdout>>,
+    _log: Log,
+}
+
+/// What a `serve` says on standard error; shown when a test fails.
+struct Log(tempfile::NamedTempFile);
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", std::fs::read_to_string(self.0.path()).unwrap_or_default());
+        }
+    }
 }
 
 impl Serving {
     pub(crate) async fn start(mut command: Command) -> Self {
-        let mut child = command.stderr(Stdio::inherit()).spawn().expect("the program can be run");
+        let log = Log(tempfile::NamedTempFile::new().expect("a temporary file can be made"));
+        let stderr = log.0.reopen().expect("a temporary file can be opened");
+        let mut child = command.stderr(stderr).spawn().expect("the program can be run");
         let mut stdout = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
         let line = timeout(PATIENCE, stdout.next_line()).await.expect("it says in time where it listens");
         let line = line.expect("its output can be read").expect("it does not end before it listens");
         let address = line.strip_prefix("listening on http://").unwrap_or_else(|| panic!("it said {line}")).to_owned();
-        Self { child, address, _stdout: stdout }
+        Self { child, address, _stdout: stdout, _log: log }
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {

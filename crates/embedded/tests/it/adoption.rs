@@ -9,7 +9,7 @@ use crate::sql::{Session, ask};
 
 #[test]
 fn a_killed_supervisor_is_replaced_without_anybody_joining() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::start(&home);
     let session = Session::open(program.connection()).unwrap();
     let postmaster = home.postmaster();
@@ -27,7 +27,7 @@ fn a_killed_supervisor_is_replaced_without_anybody_joining() {
 
 #[test]
 fn a_program_that_did_not_start_the_supervisor_replaces_it_too() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let starter = Program::start(&home);
     let joined = Program::start(&home);
     starter.kill();
@@ -44,7 +44,7 @@ fn a_program_that_did_not_start_the_supervisor_replaces_it_too() {
 
 #[test]
 fn of_many_programs_that_miss_their_supervisor_one_replaces_it() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let programs: Vec<Program> = (0..4).map(|_| Program::start(&home)).collect();
     let postmaster = home.postmaster();
 
@@ -61,7 +61,7 @@ fn of_many_programs_that_miss_their_supervisor_one_replaces_it() {
 
 #[test]
 fn a_newcomer_adopts_a_server_that_everybody_left() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::start(&home);
     let (supervisor, postmaster) = (home.supervisor(), home.postmaster().unwrap());
     kill_at_once(&[program.pid(), supervisor]);
@@ -79,7 +79,7 @@ fn a_newcomer_adopts_a_server_that_everybody_left() {
 
 #[test]
 fn signals_that_end_programs_do_not_end_the_supervisor() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::start(&home);
     let supervisor = home.supervisor();
     for what in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM, Signal::SIGQUIT] {
@@ -95,7 +95,7 @@ fn signals_that_end_programs_do_not_end_the_supervisor() {
 
 #[test]
 fn an_adopted_server_that_is_killed_comes_back() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::start(&home);
     kill_supervisor(&home);
     let supervisor = home.supervisor();
@@ -110,7 +110,7 @@ fn an_adopted_server_that_is_killed_comes_back() {
 
 #[test]
 fn a_server_lingers_for_as_long_as_it_was_told_and_can_be_joined() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let lingering = || {
         let mut command = disposable(&home);
         command.args(["--linger", "3"]);

@@ -36,7 +36,7 @@ fn closing_stops_the_server_when_nobody_else_uses_it() {
 
 #[test]
 fn closing_leaves_the_server_to_others() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let embedded = Embedded::start(&options(&home)).unwrap();
     let other = Program::start(&home);
 
@@ -48,7 +48,7 @@ fn closing_leaves_the_server_to_others() {
 
 #[test]
 fn two_handles_of_one_program_are_two_users() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let first = Embedded::start(&options(&home)).unwrap();
     let second = Embedded::start(&options(&home)).unwrap();
     assert_eq!(first.pid(), second.pid());
@@ -61,7 +61,7 @@ fn two_handles_of_one_program_are_two_users() {
 
 #[test]
 fn dropping_gives_the_server_up_and_it_can_be_had_again() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     for _ in 0..3 {
         drop(Embedded::start(&options(&home)).unwrap());
     }
@@ -73,7 +73,7 @@ fn dropping_gives_the_server_up_and_it_can_be_had_again() {
 
 #[test]
 fn a_lingering_server_is_still_up_after_closing() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let embedded = Embedded::start(&options(&home).linger(Duration::from_secs(2))).unwrap();
 
     assert_eq!(embedded.close(Duration::from_millis(100)).unwrap(), Closed::StillUp);
@@ -83,7 +83,7 @@ fn a_lingering_server_is_still_up_after_closing() {
 
 #[test]
 fn a_search_for_binaries_that_takes_long_is_no_part_of_the_time_to_start() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let first = Embedded::start(&options(&home)).unwrap();
     let real = ask(&first.connection_string("postgres"), "select setting from pg_config where name = 'BINDIR'");
     first.close(PATIENCE).unwrap();

@@ -11,7 +11,7 @@ use crate::sql::{Inserter, Session, ask, rows};
 
 #[test]
 fn a_killed_program_leaves_a_stopped_server_and_every_acknowledged_row() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::spawn(&home, &mut durable(&home));
     let inserter = Inserter::start(program.connection());
     inserter.until_acknowledged(50);
@@ -27,7 +27,7 @@ fn a_killed_program_leaves_a_stopped_server_and_every_acknowledged_row() {
 
 #[test]
 fn a_killed_postmaster_comes_back_under_a_live_program_with_every_acknowledged_row() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::spawn(&home, &mut durable(&home));
     let inserter = Inserter::start(program.connection());
     inserter.until_acknowledged(50);
@@ -44,7 +44,7 @@ fn a_killed_postmaster_comes_back_under_a_live_program_with_every_acknowledged_r
 
 #[test]
 fn a_killed_backend_costs_no_acknowledged_row_and_not_the_server() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::spawn(&home, &mut durable(&home));
     let inserter = Inserter::start(program.connection());
     inserter.until_acknowledged(50);
@@ -61,7 +61,7 @@ fn a_killed_backend_costs_no_acknowledged_row_and_not_the_server() {
 
 #[test]
 fn everything_killed_at_once_leaves_every_acknowledged_row_to_the_next_start() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::spawn(&home, &mut durable(&home));
     let inserter = Inserter::start(program.connection());
     inserter.until_acknowledged(50);
@@ -75,7 +75,7 @@ fn everything_killed_at_once_leaves_every_acknowledged_row_to_the_next_start() {
 
 #[test]
 fn a_server_that_nobody_reaps_does_not_block_the_next_one() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::spawn(&home, &mut durable(&home));
     Session::open(program.connection()).unwrap().do_it("create table trial as select 1 as n");
     let (postmaster, supervisor) = (home.postmaster().unwrap(), home.supervisor());
@@ -93,7 +93,7 @@ fn a_server_that_nobody_reaps_does_not_block_the_next_one() {
 
 #[test]
 fn a_server_that_dies_again_and_again_comes_back_each_time() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::start(&home);
     for _ in 0..3 {
         let old = home.postmaster().unwrap();
@@ -110,7 +110,7 @@ fn a_server_that_dies_again_and_again_comes_back_each_time() {
 
 #[test]
 fn a_stopped_supervisor_bothers_nobody_and_stops_the_server_when_it_goes_on() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let first = Program::start(&home);
     let supervisor = home.supervisor();
     signal(supervisor, Signal::SIGSTOP);

@@ -39,7 +39,7 @@ fn a_path_with_spaces_quotes_and_other_scripts_works() {
 
 #[test]
 fn two_names_for_one_directory_are_one_server() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let first = Program::start(&home);
     let link = home.path().join("link");
     symlink(home.data(), &link).unwrap();

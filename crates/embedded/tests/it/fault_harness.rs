@@ -112,7 +112,10 @@ pub(crate) fn kill_at_once(pids: &[i32]) {
 
 /// Whether a lock can be had, which for `alive.lock` means that no process of the cluster lives.
 pub(crate) fn is_free(lock: &Path) -> bool {
-    fs::File::options().read(true).write(true).open(lock).is_ok_and(|file| file.try_lock().is_ok())
+    match fs::File::options().read(true).write(true).open(lock) {
+        Ok(file) => file.try_lock().is_ok(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// Ends whatever is left of a cluster whose test failed, and nothing else.

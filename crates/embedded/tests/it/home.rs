@@ -8,6 +8,7 @@ use nix::sys::statvfs::statvfs;
 use tempfile::TempDir;
 
 use crate::fault_harness::{GONE_WITHIN, end_leftovers, is_free, processes_of, supervisors_of, until};
+use crate::template::copy_cluster_into;
 
 /// Outlives the programs that use it if it is made before them.
 pub(crate) struct Home {
@@ -20,6 +21,15 @@ pub(crate) struct Home {
 impl Home {
     pub(crate) fn new() -> Self {
         Self::named("data")
+    }
+
+    /// With a cluster in the data directory.
+    pub(crate) fn with_cluster() -> Self {
+        let home = Self::new();
+        fs::create_dir(home.data()).unwrap();
+        fs::set_permissions(home.data(), fs::Permissions::from_mode(0o711)).unwrap();
+        copy_cluster_into(home.data());
+        home
     }
 
     /// With another name for the data directory.

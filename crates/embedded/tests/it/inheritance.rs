@@ -12,7 +12,7 @@ use crate::sql::{Session, ask};
 
 #[test]
 fn locks_that_a_program_was_started_under_are_free_again_when_it_ends() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let (low, high) = (home.path().join("low.lock"), home.path().join("high.lock"));
     let script = "low=$1 high=$2; shift 2; exec 9>$low 242>$high; flock -n 9 && flock -n 242 && exec \"$@\"";
     let mut under_locks = Command::new("bash");
@@ -33,7 +33,7 @@ fn locks_that_a_program_was_started_under_are_free_again_when_it_ends() {
 
 #[test]
 fn a_pipe_that_a_program_was_started_with_is_closed_when_it_ends() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     // `cat` ends when the last copy of the pipe's other end is closed: the test harness's own way to hang.
     let script = format!("exec 5> >(cat >/dev/null; echo closed > {}/closed); exec \"$@\"", home.path().display());
     let starter = Program::spawn(&home, &mut within(&["bash"], &script, &disposable(&home)));
@@ -79,9 +79,7 @@ fn a_program_under_a_strict_umask_gets_a_server() {
 
 #[test]
 fn a_background_job_with_its_signals_ignored_is_stopped_all_the_same() {
-    let home = Home::new();
-    Program::start(&home).kill();
-    home.until_nothing_is_left();
+    let home = Home::with_cluster();
     // What a shell without job control does to `command &`.
     let ignoring = within(&["sh"], "trap '' INT QUIT HUP TERM; exec \"$@\"", &disposable(&home));
     for _ in 0..3 {
@@ -98,7 +96,7 @@ fn a_background_job_with_its_signals_ignored_is_stopped_all_the_same() {
 
 #[test]
 fn the_server_pins_neither_the_working_directory_nor_the_terminal() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let cwd = home.path().join("cwd");
     std::fs::create_dir(&cwd).unwrap();
     let mut command = disposable(&home);

@@ -9,6 +9,7 @@ mod fault_harness;
 mod home;
 mod program;
 mod sql;
+mod template;
 
 mod adoption;
 mod api;

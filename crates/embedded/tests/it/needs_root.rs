@@ -75,9 +75,7 @@ fn a_cluster_of_another_user_is_refused() {
     if !root() {
         return;
     }
-    let home = Home::new();
-    Program::start(&home).kill();
-    home.until_nothing_is_left();
+    let home = Home::with_cluster();
     let binary = home.path().join("reveille-postgres");
     fs::copy(BINARY, &binary).unwrap();
     let mut as_nobody = Command::new(NOBODY[0]);
@@ -174,9 +172,7 @@ fn a_read_only_file_system_is_named() {
     if !mounts() {
         return;
     }
-    let home = Home::new();
-    Program::start(&home).kill();
-    home.until_nothing_is_left();
+    let home = Home::with_cluster();
     let script =
         format!("mount --bind {0} {0} && mount -o remount,bind,ro {0} || exit 99; exec \"$@\"", home.data().display());
 

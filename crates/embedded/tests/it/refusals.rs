@@ -99,7 +99,7 @@ fn binaries_that_are_none_are_refused_by_their_directory() {
 
 #[test]
 fn a_cluster_of_another_major_is_refused_and_the_sentence_names_it_and_the_way_to_get_it() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::start(&home);
     let binaries = ask(program.connection(), "select setting from pg_config where name = 'BINDIR'");
     drop(program);
@@ -139,9 +139,7 @@ fn a_directory_of_somebody_else_is_refused_and_untouched() {
 
 #[test]
 fn a_cluster_that_somebody_else_made_is_refused_and_untouched() {
-    let home = Home::new();
-    Program::start(&home).kill();
-    home.until_nothing_is_left();
+    let home = Home::with_cluster();
     let raw = home.pgdata();
     let before = fs::read_dir(&raw).unwrap().count();
 
@@ -180,9 +178,7 @@ fn a_file_in_the_place_of_the_directory_is_refused() {
 
 #[test]
 fn a_program_that_may_open_almost_no_files_is_refused_in_words() {
-    let home = Home::new();
-    Program::start(&home).kill();
-    home.until_nothing_is_left();
+    let home = Home::with_cluster();
     // Where it runs out depends on the number: the locks, the supervisor's pipes, the server itself.
     for limit in [4, 9, 14, 20] {
         let script = format!("ulimit -n {limit} && exec \"$@\"");

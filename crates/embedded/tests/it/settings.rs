@@ -8,7 +8,7 @@ use crate::sql::Session;
 
 #[test]
 fn arbitrary_settings_reach_the_server_and_the_last_of_a_name_holds() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let mut command = disposable(&home);
     command.args(["--setting", "shared_preload_libraries=pg_stat_statements"]);
     command.args(["--setting", "work_mem=5MB", "--setting", "work_mem=7MB"]);
@@ -37,7 +37,7 @@ fn settings_that_would_move_the_server_are_refused_before_anything_is_made() {
 
 #[test]
 fn over_tcp_a_password_is_needed_and_over_the_socket_none() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let program = Program::spawn(&home, disposable(&home).args(["--tcp-port", &port.to_string()]));
 
@@ -56,7 +56,7 @@ fn over_tcp_a_password_is_needed_and_over_the_socket_none() {
 
 #[test]
 fn a_tcp_port_that_is_taken_is_reported_in_the_servers_words() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
 
@@ -88,7 +88,7 @@ fn wrong_use_is_exit_code_two() {
 
 #[test]
 fn a_linger_for_ever_is_a_linger() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::spawn(&home, disposable(&home).args(["--linger", &u64::MAX.to_string()]));
     let postmaster = home.postmaster().unwrap();
 

@@ -26,7 +26,7 @@ fn a_stale_pid_file_that_names_a_foreign_process_is_no_obstacle() {
 
 #[test]
 fn a_stale_pid_file_that_names_another_server_is_no_obstacle_and_that_server_lives_on() {
-    let other_home = Home::new();
+    let other_home = Home::with_cluster();
     let other = Program::start(&other_home);
     let session = Session::open(other.connection()).unwrap();
     let home = crashed_cluster();
@@ -54,7 +54,7 @@ fn a_stale_pid_file_that_names_a_zombie_is_no_obstacle() {
 
 #[test]
 fn a_live_server_whose_locks_were_deleted_keeps_its_pid_file() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::start(&home);
     let session = Session::open(program.connection()).unwrap();
     let pid_file = fs::read(home.pgdata().join("postmaster.pid")).unwrap();
@@ -74,7 +74,7 @@ fn a_live_server_whose_locks_were_deleted_keeps_its_pid_file() {
 
 #[test]
 fn a_live_server_whose_proof_of_life_was_deleted_is_not_doubled() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::start(&home);
     let session = Session::open(program.connection()).unwrap();
     let (postmaster, supervisor) = (home.postmaster().unwrap(), home.supervisor());
@@ -95,7 +95,7 @@ fn a_live_server_whose_proof_of_life_was_deleted_is_not_doubled() {
 
 /// A cluster with one row, whose server was killed with everything around it.
 fn crashed_cluster() -> Home {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let program = Program::start(&home);
     let session = Session::open(program.connection()).unwrap();
     session.do_it("create table trial as select 7 as n");

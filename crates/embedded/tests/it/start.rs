@@ -53,9 +53,7 @@ fn six_programs_at_once_share_one_server_on_a_new_directory() {
 
 #[test]
 fn six_programs_at_once_share_one_server_on_a_stopped_cluster() {
-    let home = Home::new();
-    Program::start(&home).kill();
-    home.until_nothing_is_left();
+    let home = Home::with_cluster();
 
     start_six(&home);
 }
@@ -78,7 +76,7 @@ fn start_six(home: &Home) {
 
 #[test]
 fn the_server_stays_until_the_last_program_has_gone() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let first = Program::start(&home);
     let second = Program::start(&home);
     let postmaster = home.postmaster().unwrap();
@@ -94,7 +92,7 @@ fn the_server_stays_until_the_last_program_has_gone() {
 
 #[test]
 fn a_program_that_comes_while_the_server_stops_gets_a_server() {
-    let home = Home::new();
+    let home = Home::with_cluster();
     let mut before = Program::start(&home);
     for _ in 0..5 {
         let old = home.postmaster().unwrap();
@@ -122,7 +120,7 @@ fn ctrl_c_shuts_down_cleanly() {
 fn signal_to_the_group(what: nix::sys::signal::Signal) {
     use std::os::unix::process::CommandExt;
 
-    let home = Home::new();
+    let home = Home::with_cluster();
     let mut command: Command = disposable(&home);
     let mut program = Program::spawn(&home, command.process_group(0));
     let session = Session::open(program.connection()).unwrap();

@@ -13,6 +13,7 @@
 //!
 //! Next: [`work_source`], [`listener`], [`heartbeat`], [`herald`].
 
+mod budget;
 mod figures;
 mod heartbeat;
 mod herald;

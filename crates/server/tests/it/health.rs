@@ -43,21 +43,3 @@ async fn livez_never_asks_the_database() {
     let asked: String = observer.query_one(STATEMENTS, &[]).await.unwrap().get(0);
     assert_ne!(before, asked, "the observer would have seen it");
 }
-
-#[tokio::test]
-async fn a_server_that_is_not_asked_asks_nothing() {
-    let db = TestDatabase::new().await;
-    let observer = db.client().await;
-    let server = Running::start(&db.url(), |options| options).await;
-    assert_eq!(server.get("/readyz").await.status, 200);
-    let before: String = observer.query_one(STATEMENTS, &[]).await.unwrap().get(0);
-
-    // Within the second for which the answer is kept.
-    for _ in 0..10 {
-        assert_eq!(server.get("/readyz").await.status, 200);
-        assert_eq!(server.get("/health").await.status, 200);
-    }
-
-    let after: String = observer.query_one(STATEMENTS, &[]).await.unwrap().get(0);
-    assert_eq!(before, after);
-}

@@ -46,15 +46,14 @@ async fn a_head_that_drips_is_cut_off() {
 #[tokio::test]
 async fn a_connection_is_kept_between_requests_and_then_let_go() {
     let db = TestDatabase::new().await;
-    let server = Running::start(&db.url(), |options| options.head_timeout(SHORT)).await;
+    let server = Running::start(&db.url(), |options| options.head_timeout(Duration::from_secs(2))).await;
     let mut stream = server.connect().await;
     for _ in 0..2 {
         stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-        let mut some = [0; 12];
-        stream.read_exact(&mut some).await.unwrap();
-        assert_eq!(&some, b"HTTP/1.1 200");
-        let mut rest = vec![0; 4096];
-        let _ = stream.read(&mut rest).await.unwrap();
+        let mut reply = Vec::new();
+        while !reply.ends_with(b"{\"status\":\"alive\"}") {
+            reply.push(stream.read_u8().await.unwrap());
+        }
     }
 
     assert_eq!(rest_of(&mut stream).await, "");

@@ -89,7 +89,12 @@ impl Node {
     /// # Panics
     /// When the database cannot be reached.
     pub async fn start_unproven(options: NodeOptions) -> Self {
-        let database = Database::connect(options.database).await.expect("the database can be reached");
+        let database = Database::connect(options.database.clone()).await.expect("the database can be reached");
+        Self::on(database, &options)
+    }
+
+    /// One more dispatcher with its own hub on a database that others may share.
+    pub fn on(database: Database, options: &NodeOptions) -> Self {
         let (events, counters) = (Events::new(), Arc::new(Counters::default()));
         let (seen, counted) = (events.clone(), Arc::clone(&counters));
         let observer = move |event: &Event| {

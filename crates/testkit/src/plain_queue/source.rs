@@ -113,8 +113,14 @@ impl Source for Todo {
                 looked.leases.push((waiting.remove(position).id, row));
             }
         }
-        let positive = |due_s: f64| Duration::try_from_secs_f64(due_s).unwrap_or_default();
-        looked.dues = dues.into_iter().map(|(queue, due_s)| (queue, positive(due_s))).collect();
+        for (queue, due_s) in dues {
+            match Duration::try_from_secs_f64(due_s) {
+                Ok(delay) if !delay.is_zero() => looked.dues.push((queue, delay)),
+                // Ready, and yet not claimed: somebody else's claim is about to commit.
+                _ if !looked.more.contains(&queue) => looked.contended.push(queue),
+                _ => {}
+            }
+        }
         Ok(looked)
     }
 

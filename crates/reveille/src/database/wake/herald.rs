@@ -1,7 +1,7 @@
 //! Tells the other nodes that there is work.
 //!
 //! Owns the hints this process has for others, and the connection that carries them. Promises that a hint leaves at once
-//! when none has left for a few milliseconds, and together with others otherwise; that after a lost connection everything
+//! while hints are rare, and together with others otherwise; that after a lost connection everything
 //! is hinted at; and that [`flush`](Herald::flush) returns when all that was announced before it has been sent. Never part
 //! of a producer's transaction: a NOTIFY there takes a lock on the whole database until the commit is on disk.
 //!
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::Service;
+use super::budget::Budget;
 use super::hint::{Hint, payloads};
 use super::pause::Pause;
 use crate::database::connection::Connection;
@@ -24,8 +25,6 @@ use crate::database::connector::Purpose;
 use crate::database::error::DatabaseError;
 use crate::database::statements::HERALD;
 
-/// At most 200 notifications a second from one node, whatever it pushes.
-const BETWEEN_HINTS: Duration = Duration::from_millis(5);
 /// More notifications than this at once, and one that says "everything" does.
 const PAYLOADS_MAX: usize = 4;
 /// More different hints than this at once are not worth listing.
@@ -118,8 +117,10 @@ async fn run(service: Arc<Service>, closing: CancellationToken) {
 async fn send_for_ever(service: &Service) {
     let mut connection: Option<Connection> = None;
     let mut pause = Pause::default();
+    let mut budget = Budget::new();
     loop {
         service.outbox.arrived.notified().await;
+        budget.spend().await;
         let (hints, announced) = {
             let mut held = service.outbox.held();
             (std::mem::take(&mut held.hints), held.announced)
@@ -128,7 +129,6 @@ async fn send_for_ever(service: &Service) {
             Ok(()) => {
                 pause.reset();
                 service.outbox.sent.send_replace(announced);
-                sleep(BETWEEN_HINTS).await;
             }
             Err(error) => {
                 connection = None;

@@ -1,24 +1,22 @@
 //! Hints that arrived and have not rung yet.
 //!
 //! The reader of the LISTEN connection puts them here and goes on at once: a listener that stops reading holds back
-//! VACUUM for the whole database. The first hint rings immediately; what comes within the next few milliseconds rings
-//! together, so that a flood, forged or not, leaves the number of looks per second bounded.
+//! VACUUM for the whole database. A hint rings immediately while hints are rare; in a flood, forged or not, they ring
+//! together, so that the number of looks per second stays bounded.
 //!
 //! Next: [`super::work_source`], whom they ring.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use reveille_wake::Cause;
 use tokio::sync::Notify;
 
+use super::budget::Budget;
 use super::figures::Figures;
 use super::hint::Hint;
 use super::roster::Roster;
 
-/// At most 200 rounds of rings a second, however many notifications there are.
-const BETWEEN_RINGS: Duration = Duration::from_millis(5);
 /// More different hints than this at once, and everything is rung instead.
 const HELD_MAX: usize = 4096;
 
@@ -44,13 +42,14 @@ impl Inbox {
 
     /// Rings for ever. Safe to drop: what is held stays held.
     pub(super) async fn ring(&self, roster: &Roster) {
+        let mut budget = Budget::new();
         loop {
             self.arrived.notified().await;
+            budget.spend().await;
             let hints = std::mem::take(&mut *self.held());
             for hint in &hints {
                 ring(roster, hint);
             }
-            tokio::time::sleep(BETWEEN_RINGS).await;
         }
     }
 

@@ -12,19 +12,19 @@ use crate::measure::quantile;
 
 /// A plain connection whose notifications can be read.
 #[derive(Debug)]
-pub(super) struct Plain {
-    pub(super) client: Client,
+pub(crate) struct Plain {
+    pub(crate) client: Client,
     heard: mpsc::Receiver<Instant>,
     _driver: JoinSet<()>,
 }
 
 #[derive(Debug)]
-pub(super) struct RoundTrips {
-    pub(super) p50_ms: f64,
-    pub(super) p99_ms: f64,
+pub(crate) struct RoundTrips {
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
 }
 
-pub(super) async fn connect(url: &str) -> anyhow::Result<Plain> {
+pub(crate) async fn connect(url: &str) -> anyhow::Result<Plain> {
     let (client, mut connection) = tokio_postgres::connect(url, NoTls).await?;
     let (tell, heard) = mpsc::channel(16);
     let mut driver = JoinSet::new();
@@ -40,7 +40,7 @@ pub(super) async fn connect(url: &str) -> anyhow::Result<Plain> {
 }
 
 /// One at a time, each committed before the next: what an otherwise idle system sees.
-pub(super) async fn round_trips(url: &str, span: Duration) -> anyhow::Result<RoundTrips> {
+pub(crate) async fn round_trips(url: &str, span: Duration) -> anyhow::Result<RoundTrips> {
     let (speaker, mut listener) = (connect(url).await?, connect(url).await?);
     listener.client.batch_execute("listen bench_ground").await?;
     let notify = speaker.client.prepare("select pg_notify('bench_ground', '')").await?;

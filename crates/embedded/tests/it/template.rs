@@ -1,0 +1,52 @@
+//! One cluster that is made once and copied, for tests that are not about making one: a tenth of the time.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use crate::home::Home;
+use crate::program::{BINARY, Program};
+
+/// Puts a cluster that was shut down into a new data directory.
+pub(crate) fn copy_cluster_into(data_dir: &Path) {
+    copy(&cluster(), &data_dir.join("pg"));
+    fs::write(data_dir.join("users.lock"), "").unwrap();
+}
+
+/// The cluster to copy, made if it is not there. Other test processes wait.
+fn cluster() -> PathBuf {
+    let shelf = Path::new(env!("CARGO_TARGET_TMPDIR")).join("embedded-template");
+    fs::create_dir_all(&shelf).unwrap();
+    let guard = File::create(shelf.join("lock")).unwrap();
+    guard.lock().unwrap();
+    let wanted = shelf.join(name());
+    if !wanted.exists() {
+        for old in fs::read_dir(&shelf).unwrap().flatten().filter(|entry| entry.path().is_dir()) {
+            fs::remove_dir_all(old.path()).unwrap();
+        }
+        let home = Home::new();
+        Program::start(&home).kill();
+        home.until_nothing_is_left();
+        let unfinished = shelf.join("unfinished");
+        copy(&home.pgdata(), &unfinished);
+        fs::rename(unfinished, &wanted).unwrap();
+    }
+    wanted
+}
+
+/// Another program or another PostgreSQL makes another cluster.
+fn name() -> String {
+    let found = Command::new(BINARY).arg("find").output().unwrap();
+    let binaries = PathBuf::from(String::from_utf8(found.stdout).unwrap().trim());
+    let age = |path: &Path| {
+        let changed = path.metadata().and_then(|found| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        changed.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos()
+    };
+    format!("{}-{}", age(Path::new(BINARY)), age(&binaries.join("postgres")))
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    assert!(copied.success());
+}

@@ -3,7 +3,7 @@
 SHELL := /bin/sh
 MAJOR ?= 18
 
-.PHONY: help serve test test-pg setup setup-test check
+.PHONY: help serve test test-pg test-shuttle setup setup-test check
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -19,7 +19,11 @@ test: setup setup-test ## run all tests
 test-pg: ## run the tests that depend on PostgreSQL on another version: make test-pg MAJOR=18
 	cargo build --locked --bins
 	REVEILLE_PG_BIN="$$(cargo run --locked --quiet --bin reveille-postgres -- fetch --major $(MAJOR))" && export REVEILLE_PG_BIN && \
-	cargo test --locked -p reveille -p reveille-testkit
+	cargo test --locked -p reveille -p reveille-testkit -p reveille-embedded
+
+test-shuttle: ## the wake engine under thousands of interleavings; SHUTTLE_SCHEDULES=1000000 for a longer run
+	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
+	cargo test --locked --release -p reveille-wake --lib --test shuttle
 
 setup: ## find PostgreSQL binaries, or install them; not needed when DATABASE_URL names a server
 	@scripts/setup-postgres $(SETUP)

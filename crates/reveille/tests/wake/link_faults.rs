@@ -25,7 +25,7 @@ async fn parked(node: &Node) {
 async fn terminate(client: &Client, purpose: &str) -> usize {
     let kill = "select pg_terminate_backend(pid) from pg_stat_activity
          where datname = current_database() and application_name = 'reveille ' || $1";
-    client.query(kill, &[&purpose]).await.unwrap().len()
+    client.query(kill, &[&purpose]).await.expect("sessions can be ended").len()
 }
 
 fn broke(event: &Event) -> bool {

@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 const SOON: Duration = Duration::from_millis(100);
 
 async fn rows(client: &Client) -> i64 {
-    client.query_one("select count(*) from reveille.node", &[]).await.unwrap().get(0)
+    client.query_one("select count(*) from reveille.node", &[]).await.expect("nodes can be counted").get(0)
 }
 
 #[tokio::test]

@@ -173,7 +173,7 @@ pub(crate) fn make_dirs(path: &Path, mode: u32) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
-    if path.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    if fs::metadata(path)?.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 fn is_missing(dir: &Path) -> bool {

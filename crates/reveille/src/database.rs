@@ -31,6 +31,7 @@ mod examine;
 mod explain;
 mod migrate;
 mod options;
+mod ping;
 mod pipeline;
 mod pool;
 mod resolve;
@@ -131,6 +132,11 @@ impl Database {
     /// Borrow one of the few shared connections. Waits for a free one as long as the connect timeout.
     pub async fn acquire(&self) -> Result<Pooled, DatabaseError> {
         self.pool.get().await
+    }
+
+    /// Whether PostgreSQL answers. Opens no connection while one is there.
+    pub async fn ping(&self) -> Result<(), DatabaseError> {
+        ping::ping(&self.pool).await
     }
 
     /// The version of the server.

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use reveille::database::{Database, DatabaseError, Pooled};
+use reveille::database::{Database, DatabaseError};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tracing::debug;
@@ -63,38 +63,13 @@ pub(crate) fn look(database: Database) -> Look {
 impl crate::prober::Probe for Look {
     async fn answers(&self) -> bool {
         // A connection that died unnoticed says nothing about the database: a second one is asked.
-        let twice = async { self.ask().await.is_ok() || self.ask().await.is_ok() };
+        let twice = async { self.database.ping().await.is_ok() || Self::told(self.database.ping().await) };
         timeout(PATIENCE, twice).await.unwrap_or(false)
     }
 }
 
 impl Look {
-    /// An empty transaction, on a connection that is already there: when PostgreSQL has no room for another one, those
-    /// we hold still do their work, and a node that called itself unready would make a shortage an outage.
-    async fn ask(&self) -> Result<(), DatabaseError> {
-        let mut borrowed = Borrowed(Some(self.database.acquire().await?));
-        let Some(connection) = &mut borrowed.0 else { return Err(DatabaseError::Closed) };
-        let answer = async { connection.transaction().await?.rollback().await };
-        answer.await.inspect_err(|error| debug!(%error, "the database did not answer a probe"))?;
-        borrowed.give_back();
-        Ok(())
-    }
-}
-
-/// A connection that goes back to the others only when it has answered. One that is left in the middle, because time
-/// was up, would make its next user wait for the answer too.
-struct Borrowed(Option<Pooled>);
-
-impl Borrowed {
-    fn give_back(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Borrowed {
-    fn drop(&mut self) {
-        if let Some(pooled) = self.0.take() {
-            drop(Pooled::take(pooled));
-        }
+    fn told(answer: Result<(), DatabaseError>) -> bool {
+        answer.inspect_err(|error| debug!(%error, "the database did not answer a probe")).is_ok()
     }
 }

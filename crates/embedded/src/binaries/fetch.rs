@@ -41,7 +41,8 @@ pub(super) fn fetch(options: &EmbeddedOptions, major: u32) -> Result<Binaries, E
     lock::exclusive(&guard).map_err(EmbeddedError::file("lock", cache))?;
 
     let home = cache.join(pin.directory_name());
-    if !home.exists() {
+    // A cache may lose files at any time, to whoever cleans up.
+    if !home.join("bin/postgres").exists() {
         install(options, pin, &home)?;
     }
     probe(&home.join("bin")).map_err(|reason| EmbeddedError::BadBinaries { dir: home, reason })
@@ -59,6 +60,7 @@ fn install(options: &EmbeddedOptions, pin: &Pin, home: &Path) -> Result<(), Embe
     unpack(&archive, &unfinished).map_err(EmbeddedError::file("unpack into", &unfinished))?;
     fs::remove_file(&archive).map_err(EmbeddedError::file("remove", &archive))?;
     link(&unfinished).map_err(cannot)?;
+    let _ = fs::remove_dir_all(home);
     fs::rename(&unfinished, home).map_err(EmbeddedError::file("rename to", home))
 }
 

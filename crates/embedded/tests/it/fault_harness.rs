@@ -1,5 +1,6 @@
 //! Waiting for conditions, and the processes of a cluster as the kernel sees them.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -77,9 +78,17 @@ fn command_line(pid: i32) -> Option<String> {
 
 /// `R`, `S`, `T` (stopped), `Z` (zombie) … or `None` when there is no such process.
 pub(crate) fn state_of(pid: i32) -> Option<char> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 2;
-    stat.get(after_name).map(|byte| char::from(*byte))
+    stat(pid, STATE)?.chars().next()
+}
+
+/// Fields of `/proc/PID/stat`, counted from the one after the name.
+const STATE: usize = 0;
+const START_TIME: usize = 19;
+
+fn stat(pid: i32, field: usize) -> Option<String> {
+    let text = String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
+    let (_, fields) = text.rsplit_once(") ")?;
+    fields.split(' ').nth(field).map(str::to_owned)
 }
 
 /// Whether a process still runs; one that only waits to be reaped does not.
@@ -104,10 +113,16 @@ pub(crate) fn signal_all(pids: &[i32], what: Signal) {
     }
 }
 
-/// Kills them as if at one moment: stopped first, none has time to do anything about the end of another.
+/// Kills them as if at one moment: stopped first, none has time to do anything about the end of another. Children go
+/// before their parents, because the kernel wakes stopped processes when their parent dies.
+#[track_caller]
 pub(crate) fn kill_at_once(pids: &[i32]) {
+    let mut youngest_first = pids.to_vec();
+    youngest_first
+        .sort_by_key(|pid| Reverse((stat(*pid, START_TIME).and_then(|ticks| ticks.parse::<u64>().ok()), *pid)));
     signal_all(pids, Signal::SIGSTOP);
-    signal_all(pids, Signal::SIGKILL);
+    until(GONE_WITHIN, "processes to stop", || pids.iter().all(|pid| !runs(*pid) || state_of(*pid) == Some('T')));
+    signal_all(&youngest_first, Signal::SIGKILL);
 }
 
 /// Whether a lock can be had, which for `alive.lock` means that no process of the cluster lives.

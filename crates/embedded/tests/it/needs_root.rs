@@ -89,7 +89,7 @@ fn a_cluster_of_another_user_is_refused() {
 }
 
 #[test]
-fn a_data_directory_under_a_private_home_is_refused_to_root() {
+fn a_data_directory_under_a_private_home_is_refused() {
     if !root() {
         return;
     }
@@ -101,6 +101,11 @@ fn a_data_directory_under_a_private_home_is_refused_to_root() {
     let refused = refusal(&home, &mut disposable(&home));
 
     refused.says(1, &["does not run as root", "may not enter", private.to_str().unwrap(), "/var/lib/reveille"]);
+    let binary = home.path().join("reveille-postgres");
+    fs::copy(BINARY, &binary).unwrap();
+    let mut as_nobody = Command::new(NOBODY[0]);
+    as_nobody.args(&NOBODY[1..]).arg(&binary).arg("run").arg("--data-dir").arg(home.data());
+    refusal(&home, &mut as_nobody).says(1, &["cannot make the data directory", "Permission denied"]);
 }
 
 #[test]

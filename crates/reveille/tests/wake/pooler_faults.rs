@@ -1,0 +1,70 @@
+//! A transaction pooler where LISTEN needs a session of its own. It takes LISTEN without a word, and even brings the echo
+//! of our own statement round, because for that moment the session is ours; hints of others go nowhere.
+
+use std::time::{Duration, Instant};
+
+use reveille::database::StatementMode;
+use reveille_testkit::TestDatabase;
+use reveille_testkit::plain_queue::{self, Node, NodeOptions};
+use reveille_wake::{Answer, Event};
+
+use crate::support::pooler::{Pooler, Settings};
+use crate::support::{NEVER, database};
+
+fn pooled(pooler: &Pooler, database: &TestDatabase) -> NodeOptions {
+    let mut options = NodeOptions::new(pooler.url(database)).heartbeat(Duration::from_millis(100));
+    options.database = options.database.statement_mode(StatementMode::Pooled);
+    options
+}
+
+#[tokio::test]
+async fn a_pooler_as_the_only_way_never_proves_the_link_and_work_is_found_by_watching() {
+    let database = database().await;
+    for settings in [Settings::Refused, Settings::Swallowed] {
+        let Some(pooler) = Pooler::before(&database, settings) else { return };
+        let node = Node::start_unproven(pooled(&pooler, &database)).await;
+        node.events.until(|event| matches!(event, Event::Link(_))).await;
+
+        for _ in 0..3 {
+            let waiting = node.ask("mail");
+            let began = Instant::now();
+            plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
+            assert!(matches!(waiting.await, Answer::Lease(_)));
+            assert!(began.elapsed() < Duration::from_secs(3), "{settings:?}: {:?}", began.elapsed());
+        }
+
+        let proven = node.events.count(|event| matches!(event, Event::Link(link) if link.is_proven()));
+        assert_eq!(proven, 0, "{settings:?}: an echo of our own statement proves nothing here");
+        assert_eq!(leaks(&pooler, &database).await, (0, "on".to_owned()), "{settings:?}");
+        node.close().await;
+    }
+}
+
+/// What the pooler's session would do to the next one who gets it: channels it hears, and what a commit is worth.
+async fn leaks(pooler: &Pooler, database: &TestDatabase) -> (usize, String) {
+    let client = reveille_testkit::connect(&pooler.url(database)).await;
+    let ask = "select (select count(*) from pg_listening_channels()), current_setting('synchronous_commit')";
+    let rows = client.simple_query(ask).await.unwrap();
+    let row = rows.iter().find_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let row = row.expect("a row");
+    (row.get(0).unwrap().parse().unwrap(), row.get(1).unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn with_a_direct_way_for_listen_the_link_is_proven_behind_a_pooler() {
+    let database = database().await;
+    let Some(pooler) = Pooler::before(&database, Settings::Refused) else { return };
+    let mut options = pooled(&pooler, &database).heartbeat(NEVER);
+    options.database = options.database.listen_url(database.url());
+    let (pusher, node) = (Node::start(options.clone()).await, Node::start(options).await);
+    let waiting = node.ask("mail");
+    crate::support::parked(&node).await;
+
+    pusher.push("mail", 1).await;
+
+    assert!(matches!(waiting.await, Answer::Lease(_)));
+    assert_eq!(node.counters.missed(), 0);
+}

@@ -45,7 +45,7 @@ impl Report {
         let line = |row: &Row| format!("| {:<width$} | {:>12} | {:<8} |", row.what, digits(row.value), row.unit);
         let lines: Vec<String> = self.rows.iter().map(line).collect();
         let rule = format!("|{}|{}:|{}|", "-".repeat(width + 2), "-".repeat(13), "-".repeat(10));
-        format!("| {:<width$} | {:>12} | {:<8} |\n{rule}\n{}", self.scenario, "median", "unit", lines.join("\n"))
+        format!("| {:<width$} | {:>12} | {:<8} |\n{rule}\n{}", self.scenario, "value", "unit", lines.join("\n"))
     }
 
     /// The last line of a run with `--json`.

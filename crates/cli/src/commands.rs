@@ -22,7 +22,7 @@ use crate::output;
 pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
     if matches!(args.command, Command::Config { question: Question::Default }) {
         // A reference that cannot be printed because the configuration is broken would be of little help.
-        output::print(DEFAULTS);
+        output::print(DEFAULTS)?;
         return Ok(Exit::Done.into());
     }
     let (config, effective) = settings::load(&args)?;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
         Command::Serve(_) => block_on(serve::run(&config))?,
         Command::Migrate { step } => block_on(migrate::run(step, &config))?,
         Command::Doctor { json } => block_on(doctor::run(json, &config))?,
-        Command::Config { question: Question::Show { json, .. } } => config::show(json, &config, &effective),
+        Command::Config { question: Question::Show { json, .. } } => config::show(json, &config, &effective)?,
         Command::Config { question: Question::Default } => Exit::Done,
         Command::Postgres { arguments } => return postgres::run(arguments, &config),
     };

@@ -210,6 +210,11 @@ impl PrivateSettings {
         Ok(options.download(self.download))
     }
 
+    /// Whether binaries may be fetched.
+    pub(crate) fn download(&self) -> Download {
+        self.download
+    }
+
     /// Where the data is when nobody says otherwise; `None` for a user without a home.
     pub(crate) fn usual_data_dir(&self) -> Option<String> {
         let options = self.options(&[]).ok()?;

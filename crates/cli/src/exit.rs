@@ -58,7 +58,7 @@ impl Failure {
             match text.strip_prefix("error: ") {
                 Some(fault) => output::tell(fault.trim_end()),
                 None if typed.use_stderr() => output::talk(&text),
-                None => output::print(&text),
+                None => return output::print(&text).map_or_else(Self::report, |()| self.exit.into()),
             }
         }
         self.exit.into()

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use reveille::database::{Database, DatabaseError, Purpose, Statement};
+use reveille::database::{Database, DatabaseError, DatabaseOptions, Purpose, Statement};
 use reveille_embedded::{Closed, Embedded, EmbeddedError};
 use tracing::info;
 
@@ -16,8 +16,10 @@ use crate::output;
 
 /// The database we make in a private server, so that `postgres` stays what everyone expects it to be.
 const OURS: &str = "reveille";
-/// `OURS` is the only name that ever stands here.
-const CREATE: Statement = Statement { name: "cli/create_database", sql: "create database reveille", types: &[] };
+/// `OURS` is the only name that ever stands here. Not one of the library's files: only a private server needs it, and a
+/// name cannot be a parameter.
+const CREATE: Statement =
+    Statement { name: "the creation of our database", sql: "create database reveille", types: &[] };
 
 /// A shutdown writes what is in memory; a slow disk may take its time.
 const CLOSING: Duration = Duration::from_secs(30);
@@ -88,8 +90,9 @@ async fn connect_or_create(config: &Config, embedded: &Embedded) -> Result<Datab
         Err(DatabaseError::MissingDatabase { .. }) => {}
         connected => return connected,
     }
-    let maintenance = config.database.options(&embedded.connection_string("postgres"));
-    let server = Database::connect(maintenance).await?;
+    // By no settings but the library's own: `create database` works neither inside the transactions of the mode
+    // `pooled` nor within a short limit on statements.
+    let server = Database::connect(DatabaseOptions::new(embedded.connection_string("postgres"))).await?;
     let created = create(&server).await;
     server.close().await;
     created?;

@@ -1,8 +1,9 @@
 //! What goes where: data to standard output, talk and logs to standard error.
 //!
-//! A reader that has gone is no failure of ours, so nothing here fails.
+//! A reader that has gone is no failure of ours. Data that cannot be written for another reason, as to a full disk, is:
+//! half a script must not look like a whole one. What is only talk is never worth failing for.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,21 +12,27 @@ use tracing::level_filters::LevelFilter;
 
 use crate::config::{Log, LogFormat};
 use crate::environment;
+use crate::exit::Failure;
 
 /// Data, as it is.
-pub(crate) fn print(text: &str) {
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::refused(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// One line of data.
-pub(crate) fn line(text: &str) {
-    print(&format!("{text}\n"));
+pub(crate) fn line(text: &str) -> Result<(), Failure> {
+    print(&format!("{text}\n"))
 }
 
 /// Data for programs.
-pub(crate) fn json(value: &Value) {
-    line(&format!("{value:#}"));
+pub(crate) fn json(value: &Value) -> Result<(), Failure> {
+    line(&format!("{value:#}"))
 }
 
 /// A sentence for people.
@@ -49,6 +56,9 @@ pub(crate) fn pasteable(path: &Path) -> String {
 pub(crate) fn start_logs(log: Log, usual: LevelFilter) {
     let colours = std::io::stderr().is_terminal() && environment::variable("NO_COLOR").is_none();
     let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(log.level.unwrap_or(usual));
+    // It would tell of a log that cannot be written on standard error too, and panic because that fails: a server must
+    // not end because whoever read its logs did.
+    let logs = logs.log_internal_errors(false);
     let _ = match log.format {
         LogFormat::Text => logs.with_ansi(colours).try_init(),
         LogFormat::Json => logs.json().flatten_event(true).try_init(),

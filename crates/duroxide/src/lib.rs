@@ -1,3 +1,41 @@
 //! A PostgreSQL provider for `duroxide` that is woken by everything that makes work ready.
 //!
-//! Holds its place in the workspace; the provider itself is not here yet.
+//! ```no_run
+//! # async fn open() -> Result<(), reveille_duroxide::ProviderOpenError> {
+//! use reveille_duroxide::PostgresProvider;
+//!
+//! let provider = PostgresProvider::options().url("postgres://localhost/app").open().await?;
+//! // duroxide::runtime::Runtime::start_with_store(Arc::new(provider), activities, orchestrations)
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Two queues, one path: a fetch is a demand to the queue's dispatcher (`lane`), which looks once for everybody when it is
+//! rung and sleeps otherwise. A turn or an activity is claimed with `skip locked`, held under a token until a time by the
+//! database's clock, and settled in one statement that compares the token while it writes.
+//!
+//! The modules, in the order a work item passes them: `work_item`, `queue` with `turns` and `activities`, `bell` (who must
+//! be woken), `lane` (who gets it), `provider` (the contract), `admin`.
+
+mod error;
+mod number;
+mod schema;
+mod statements;
+mod store;
+mod token;
+mod work_item;
+
+mod activities;
+mod queue;
+mod turns;
+
+mod bell;
+mod lane;
+
+mod admin;
+mod options;
+mod provider;
+
+pub use options::{PostgresProviderOptions, ProviderOpenError};
+pub use provider::PostgresProvider;
+pub use reveille_wake::LongPollConfig;

@@ -92,19 +92,24 @@ impl Embedded {
         self.release();
         let (users, alive) = (self.dir.users_lock(), self.dir.alive_lock());
         let began = Instant::now();
-        while lock::is_held(&alive).map_err(EmbeddedError::file("read the lock", &alive))? {
+        loop {
+            // In this order: a supervisor that stops the server gives `users.lock` back only when that is gone.
             let others = lock::is_shared(&users).map_err(EmbeddedError::file("read the lock", &users))?;
+            if !lock::is_held(&alive).map_err(EmbeddedError::file("read the lock", &alive))? {
+                return Ok(Closed::Stopped);
+            }
             if others || began.elapsed() >= patience {
                 return Ok(Closed::StillUp);
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        Ok(Closed::Stopped)
     }
 
     fn release(&mut self) {
         self.membership.give_up();
-        self.users = None;
+        if let Some(users) = self.users.take() {
+            lock::release(&users);
+        }
     }
 }
 

@@ -33,15 +33,26 @@ pub(crate) fn try_shared(file: &File) -> io::Result<bool> {
     granted(|| file.try_lock_shared())
 }
 
-/// Whether anybody holds the lock exclusively right now.
-pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
-    Ok(!try_shared(&open(path)?)?)
+/// Gives the lock back. Closing the file is not enough: a child that another thread is just starting has a copy of it
+/// until its `exec`.
+pub(crate) fn release(file: &File) {
+    let _ = file.unlock();
 }
 
-/// Whether somebody holds the lock in share right now.
+/// Whether anybody holds the lock exclusively right now.
+pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
+    let file = open(path)?;
+    let is_free = try_shared(&file)?;
+    release(&file);
+    Ok(!is_free)
+}
+
+/// Whether somebody holds the lock in share right now. Also true when somebody gives up an exclusive one meanwhile.
 pub(crate) fn is_shared(path: &Path) -> io::Result<bool> {
     let file = open(path)?;
-    Ok(!try_exclusive(&file)? && try_shared(&file)?)
+    let is_shared = !try_exclusive(&file)? && try_shared(&file)?;
+    release(&file);
+    Ok(is_shared)
 }
 
 /// Which file it is. A lock on a file that was deleted, or replaced by another of its name, keeps nobody out.

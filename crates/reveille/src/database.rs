@@ -55,6 +55,7 @@ pub use durability::Durability;
 pub use error::DatabaseError;
 pub use examine::{ConnectionCounts, Examination, ExamineOptions, Facts, Finding, Verdict, XminHolder};
 pub use migrate::Migrated;
+pub use migrate::source::{Function, Migration, SchemaSource};
 pub use migrate::status::{Applied, SchemaStatus};
 pub use migrate::uninstall::{Uninstall, Uninstalled};
 pub use options::{DatabaseOptions, OptionsError, StatementMode};
@@ -123,6 +124,14 @@ impl Database {
         Ok(Self { shared, pool: Arc::new(pool), version: Arc::new(version), warnings: warnings.into(), wake })
     }
 
+    /// The same database with another schema, for a crate that keeps tables of its own: a few connections more, but the
+    /// same listener, heartbeat and herald. Closing either closes both.
+    pub fn with_schema(&self, schema: SchemaName) -> Result<Self, DatabaseError> {
+        let shared = Arc::new(self.shared.with_schema(schema));
+        let pool = Arc::new(Pool::new(Arc::clone(&shared))?);
+        Ok(Self { shared, pool, ..self.clone() })
+    }
+
     /// A connection of the caller's own, for a lane. Not limited by the pool; it lives until it is dropped, breaks, or
     /// the database is closed. When it broke, ask again.
     pub async fn connection(&self, purpose: Purpose) -> Result<Connection, DatabaseError> {
@@ -159,9 +168,17 @@ impl Database {
         self.migrator(async |migrator| migrator.up().await).await
     }
 
+    /// Bring the schema to what another crate's source says. For a schema of its own: see
+    /// [`with_schema`](Self::with_schema).
+    pub async fn migrate_from(&self, source: &'static SchemaSource) -> Result<Migrated, DatabaseError> {
+        let mut connection = self.connection(Purpose::Migrate).await?.patient();
+        Migrator { connection: &mut connection, source }.up().await
+    }
+
     /// Where the schema stands.
     pub async fn schema_status(&self) -> Result<SchemaStatus, DatabaseError> {
-        self.migrator(async |migrator| migrator.status().await).await
+        let mut connection = self.connection(Purpose::Migrate).await?;
+        Migrator { connection: &mut connection, source: &OURS }.status().await
     }
 
     /// Whether this program can work on the schema as it is; the error says why not.

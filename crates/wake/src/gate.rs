@@ -25,7 +25,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A look ended. `hinted` says that only hints from outside had asked for it; `pause` is how long to wait after a failure.
+    /// A look ended. `hinted` says that nothing but hints from outside, or dues, had asked for it; `pause` is how long to
+    /// wait after a failure.
     pub(crate) fn looked(&mut self, outcome: Outcome, hinted: bool, now: Instant, pause: Duration) {
         match outcome {
             Outcome::Empty | Outcome::Contended if hinted => self.fruitless = self.fruitless.saturating_add(1),

@@ -3,19 +3,19 @@
 use serde_json::json;
 
 use crate::config::{Config, Effective, Setting, masked};
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::output;
 
-pub(crate) fn show(json: bool, config: &Config, effective: &Effective) -> Exit {
+pub(crate) fn show(json: bool, config: &Config, effective: &Effective) -> Result<Exit, Failure> {
     if json {
         let settings: Vec<_> = effective.settings.iter().map(|setting| as_json(setting, config)).collect();
-        output::json(&json!({ "file": effective.file, "settings": settings }));
+        output::json(&json!({ "file": effective.file, "settings": settings }))?;
     } else {
         for line in as_table(config, effective) {
-            output::line(&line);
+            output::line(&line)?;
         }
     }
-    Exit::Done
+    Ok(Exit::Done)
 }
 
 fn as_table(config: &Config, effective: &Effective) -> Vec<String> {

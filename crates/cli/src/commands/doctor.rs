@@ -16,9 +16,9 @@ pub(crate) async fn run(json: bool, config: &Config) -> Result<Exit, Failure> {
     let options = ExamineOptions::default().connections_needed(needed);
     let seen = Ground::with(config, async |database| Ok(database.examine(&options).await)).await?;
     if json {
-        output::json(&as_json(&seen));
+        output::json(&as_json(&seen))?;
     } else {
-        seen.findings.iter().for_each(|finding| output::line(&as_line(finding)));
+        seen.findings.iter().try_for_each(|finding| output::line(&as_line(finding)))?;
     }
     Ok(if seen.verdict() == Verdict::Fail { Exit::Refused } else { Exit::Done })
 }

@@ -13,17 +13,17 @@ pub(crate) async fn run(step: Migrate, config: &Config) -> Result<Exit, Failure>
     match step {
         Migrate::Up { json } => {
             let done = Ground::with(config, async |database| database.migrate().await).await?;
-            told(json, || migrated_json(&done), || migrated_text(&done));
+            told(json, || migrated_json(&done), || migrated_text(&done))?;
         }
         Migrate::Status { json } => {
             let status = Ground::with(config, async |database| database.schema_status().await).await?;
-            told(json, || status_json(&status), || status_text(&status));
+            told(json, || status_json(&status), || status_text(&status))?;
         }
         Migrate::Sql { from } => {
             let schema: SchemaName = config.database.schema.parse().map_err(|fault| {
                 Failure::new(Exit::WrongUse, vec![format!("database.schema = {:?}: {fault}", config.database.schema)])
             })?;
-            output::print(&migration_script(&schema, from));
+            output::print(&migration_script(&schema, from))?;
         }
         Migrate::Uninstall { yes: false, .. } => {
             let schema = &config.database.schema;
@@ -34,13 +34,13 @@ pub(crate) async fn run(step: Migrate, config: &Config) -> Result<Exit, Failure>
         Migrate::Uninstall { force, json, .. } => {
             let how = if force { Uninstall::Forced } else { Uninstall::Carefully };
             let done = Ground::with(config, async |database| database.uninstall(how).await).await?;
-            told(json, || json!({ "dropped": done.dropped, "left": done.left }), || uninstalled_text(&done));
+            told(json, || json!({ "dropped": done.dropped, "left": done.left }), || uninstalled_text(&done))?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn told(json: bool, as_json: impl FnOnce() -> Value, as_text: impl FnOnce() -> String) {
+fn told(json: bool, as_json: impl FnOnce() -> Value, as_text: impl FnOnce() -> String) -> Result<(), Failure> {
     if json { output::json(&as_json()) } else { output::print(&as_text()) }
 }
 

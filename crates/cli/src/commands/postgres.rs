@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use reveille_embedded::EmbeddedError;
 use reveille_embedded::command::{self, this_program};
+use reveille_embedded::{Download, EmbeddedError};
 
 use crate::config::Config;
 use crate::environment;
@@ -39,5 +39,28 @@ pub(crate) fn internal(typed: &[OsString]) -> Option<ExitCode> {
 
 /// What was typed behind `postgres`, with our settings as its environment.
 pub(crate) fn run(arguments: Vec<OsString>, config: &Config) -> Result<ExitCode, Failure> {
+    let arguments = with_settings(arguments, config.private.download());
     Ok(command::run(&program()?, arguments, |name| config.private.environment(name)))
+}
+
+/// What has no variable there is passed on as its flag. Only `run` fetches without being asked to.
+fn with_settings(mut arguments: Vec<OsString>, download: Download) -> Vec<OsString> {
+    if download == Download::Forbidden && arguments.first().is_some_and(|command| command == "run") {
+        arguments.insert(1, "--no-download".into());
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_forbids_downloads_forbids_them_here_too() {
+        let run = || vec!["run".into(), "--linger".into(), "1".into()];
+
+        assert_eq!(with_settings(run(), Download::Allowed), run());
+        assert_eq!(with_settings(run(), Download::Forbidden), ["run", "--no-download", "--linger", "1"]);
+        assert_eq!(with_settings(vec!["fetch".into()], Download::Forbidden), ["fetch"]);
+    }
 }

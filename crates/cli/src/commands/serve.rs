@@ -53,7 +53,8 @@ fn start(door: Door, ground: &Ground) -> (CancellationToken, JoinSet<()>) {
     let shutdown = CancellationToken::new();
     let mut serving = JoinSet::new();
     serving.spawn(server.run(shutdown.clone()));
-    output::line(&format!("listening on http://{}", handle.address()));
+    // Whoever cannot be told where we listen may know it already.
+    let _ = output::line(&format!("listening on http://{}", handle.address()));
     (shutdown, serving)
 }
 

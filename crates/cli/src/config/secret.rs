@@ -9,8 +9,9 @@ const SECRET_KEYS: &[&str] = &["password", "sslpassword"];
 /// A connection string without its passwords.
 pub(crate) fn masked(url: &str) -> String {
     match url.split_once("://") {
-        Some((scheme, rest)) => format!("{scheme}://{}", masked_url(rest)),
-        None => masked_pairs(url).unwrap_or_else(|| MASK.to_owned()),
+        // A password in the other form may hold these letters too.
+        Some((scheme, rest)) if !scheme.contains('=') => format!("{scheme}://{}", masked_url(rest)),
+        _ => masked_pairs(url).unwrap_or_else(|| MASK.to_owned()),
     }
 }
 
@@ -22,6 +23,8 @@ fn masked_url(rest: &str) -> String {
     };
     let user = user.map(|user| match user.split_once(':') {
         Some((name, _)) => format!("{name}:{MASK}@"),
+        // The `@` stood in the query, perhaps in a password there.
+        None if user.contains('?') => format!("{MASK}@"),
         None => format!("{user}@"),
     });
     let (front, query) = rest.split_once('?').map_or((rest, None), |(front, query)| (front, Some(query)));
@@ -91,6 +94,8 @@ mod tests {
             "password='hush",
             "host=db hush password=x",
             "mysql://me:hush@db",
+            "postgres://db/shop?user=me&password=hush@x",
+            "password=hush://x host=db",
         ];
         for secret in secrets {
             let shown = masked(secret);

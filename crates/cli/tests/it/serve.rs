@@ -85,6 +85,19 @@ async fn logs_can_be_read_by_programs() {
 }
 
 #[tokio::test]
+async fn it_goes_on_when_whoever_reads_its_logs_is_gone() {
+    let db = TestDatabase::new().await;
+    let home = Home::new();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--log-level", "debug", "--database-url", &db.url()];
+    let mut serving = Serving::start_unheard(home.command(&serve)).await;
+
+    assert_eq!(serving.get("/readyz").await.0, 200);
+    serving.signal_alone(Signal::SIGTERM);
+
+    assert_eq!(serving.exit_code().await, Some(0));
+}
+
+#[tokio::test]
 async fn ctrl_c_while_it_still_starts_ends_it_at_once() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("postgres://me@{}/shop", silent.local_addr().unwrap());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::support::{Home, Serving, nothing_left};
+use crate::support::{Home, Serving, finished, nothing_left};
 
 const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
 
@@ -41,6 +41,17 @@ async fn two_on_one_directory_share_a_server_which_outlives_the_first() {
     second.signal(Signal::SIGINT);
     assert_eq!(second.exit_code().await, Some(0));
     nothing_left(&home.data_dir()).await;
+}
+
+#[tokio::test]
+async fn it_can_be_made_under_settings_that_are_meant_for_another_server() {
+    let home = Home::new();
+    let mut command = home.command(&["migrate", "status"]);
+    command.env("REVEILLE_DATABASE_STATEMENT_MODE", "pooled").env("REVEILLE_DATABASE_LOCK_TIMEOUT", "1ms");
+
+    let ran = finished(command).await;
+
+    ran.assert_code(0);
 }
 
 #[tokio::test]

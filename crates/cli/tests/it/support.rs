@@ -114,7 +114,7 @@ pub(crate) struct Serving {
     child: Child,
     pub(crate) address: String,
     _stdout: Lines<BufReader<ChildStdout>>,
-    _log: Log,
+    _log: Option<Log>,
 }
 
 /// What a `serve` says on standard error; shown when a test fails.
@@ -132,7 +132,18 @@ impl Serving {
     pub(crate) async fn start(mut command: Command) -> Self {
         let log = Log(tempfile::NamedTempFile::new().expect("a temporary file can be made"));
         let stderr = log.0.reopen().expect("a temporary file can be opened");
-        let mut child = command.stderr(stderr).spawn().expect("the program can be run");
+        let child = command.stderr(stderr).spawn().expect("the program can be run");
+        Self::listening(child, Some(log)).await
+    }
+
+    /// One whose logs nobody reads: whoever did is gone.
+    pub(crate) async fn start_unheard(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the program can be run");
+        drop(child.stderr.take());
+        Self::listening(child, None).await
+    }
+
+    async fn listening(mut child: Child, log: Option<Log>) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
         let line = timeout(PATIENCE, stdout.next_line()).await.expect("it says in time where it listens");
         let line = line.expect("its output can be read").expect("it does not end before it listens");

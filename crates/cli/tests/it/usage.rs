@@ -1,5 +1,7 @@
 //! What is typed, rightly and wrongly.
 
+use std::fs::File;
+
 use crate::support::Home;
 
 #[tokio::test]
@@ -17,6 +19,21 @@ async fn help_goes_to_standard_output_and_tells_precedence_and_exit_codes() {
     ran.assert_code(0);
     for word in ["REVEILLE_CONFIG", "/etc/reveille/config.toml", "3 database unreachable", "serve", "doctor"] {
         assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
+    }
+}
+
+#[tokio::test]
+async fn data_that_cannot_be_written_is_a_failure() {
+    let home = Home::new();
+    for typed in [&["migrate", "sql"][..], &["config", "show"], &["config", "default"], &["--help"]] {
+        // Linux has a device that is always full.
+        let Ok(full) = File::options().write(true).open("/dev/full") else { return };
+
+        let ran = home.command(typed).stdout(full).spawn().unwrap().wait_with_output().await.unwrap();
+
+        assert_eq!(ran.status.code(), Some(1), "{typed:?}");
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert!(said.starts_with("reveille: cannot write to standard output: "), "{typed:?}: {said}");
     }
 }
 

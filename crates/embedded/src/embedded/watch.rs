@@ -68,7 +68,10 @@ pub(super) fn watch(
             }
             // As a user of its own, so that a program that gives up meanwhile does not stop the server half way up.
             match waited.and_then(|()| join(&dir, &options)) {
-                Ok(joined) => (current, pause) = (joined.supervisor, FIRST_PAUSE),
+                Ok(joined) => {
+                    lock::release(&joined.users);
+                    (current, pause) = (joined.supervisor, FIRST_PAUSE);
+                }
                 Err(_logged_by_the_supervisor) => {
                     std::thread::sleep(pause);
                     pause = LAST_PAUSE.min(pause * 2);
@@ -82,5 +85,10 @@ pub(super) fn watch(
 
 fn wait_for_end_of_another(dir: &ClusterDir) -> Result<(), EmbeddedError> {
     let path = dir.supervisor_lock();
-    lock::open(&path).and_then(|file| lock::shared(&file)).map_err(EmbeddedError::file("lock", &path))
+    let ended = lock::open(&path).and_then(|file| {
+        lock::shared(&file)?;
+        lock::release(&file);
+        Ok(())
+    });
+    ended.map_err(EmbeddedError::file("lock", &path))
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reveille_embedded::{Closed, Durability, Embedded, EmbeddedError, EmbeddedOptions};
@@ -57,6 +59,27 @@ fn two_handles_of_one_program_are_two_users() {
 
     assert_eq!(ask(&second.connection_string("postgres"), "select 1"), "1");
     assert_eq!(second.close(PATIENCE).unwrap(), Closed::Stopped);
+}
+
+#[test]
+fn closing_is_not_misled_by_children_that_the_program_starts_meanwhile() {
+    let home = Home::with_cluster();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Until its `exec`, a child has a copy of every open file.
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                Command::new("true").status().unwrap();
+            }
+        });
+
+        let closed: Vec<Closed> = (0..10)
+            .map(|_| Embedded::start(&options(&home)).and_then(|embedded| embedded.close(PATIENCE)).unwrap())
+            .collect();
+
+        is_done.store(true, Ordering::Relaxed);
+        assert_eq!(closed, [Closed::Stopped; 10]);
+    });
 }
 
 #[test]

@@ -107,6 +107,11 @@ pub(crate) fn signal(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
+/// Whether a process that was sent SIGSTOP can do nothing more: stopped, or waiting in the kernel for a child that is.
+pub(crate) fn is_halted(pid: i32) -> bool {
+    !runs(pid) || matches!(state_of(pid), Some('T' | 'D'))
+}
+
 pub(crate) fn signal_all(pids: &[i32], what: Signal) {
     for pid in pids {
         signal(*pid, what);
@@ -115,13 +120,17 @@ pub(crate) fn signal_all(pids: &[i32], what: Signal) {
 
 /// Kills them as if at one moment: stopped first, none has time to do anything about the end of another. Children go
 /// before their parents, because the kernel wakes stopped processes when their parent dies.
-#[track_caller]
 pub(crate) fn kill_at_once(pids: &[i32]) {
     let mut youngest_first = pids.to_vec();
     youngest_first
         .sort_by_key(|pid| Reverse((stat(*pid, START_TIME).and_then(|ticks| ticks.parse::<u64>().ok()), *pid)));
     signal_all(pids, Signal::SIGSTOP);
-    until(GONE_WITHIN, "processes to stop", || pids.iter().all(|pid| !runs(*pid) || state_of(*pid) == Some('T')));
+    for _ in 0..200 {
+        if pids.iter().all(|pid| is_halted(*pid)) {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
     signal_all(&youngest_first, Signal::SIGKILL);
 }
 

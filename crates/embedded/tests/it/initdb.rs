@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use reveille_embedded::{Embedded, EmbeddedOptions};
 
 use crate::fault_harness::{
-    UP_WITHIN, kill_at_once, makers_of, processes_of, runs, signal, signal_all, state_of, supervisors_of, until,
+    UP_WITHIN, is_halted, kill_at_once, makers_of, processes_of, runs, signal, signal_all, supervisors_of, until,
 };
 use crate::home::Home;
 use crate::program::{Program, Started, disposable};
@@ -62,7 +62,7 @@ fn catch_initdb(home: &Home) -> Vec<i32> {
     until(UP_WITHIN, "initdb to be stopped", || {
         makers = makers_of(home.data());
         signal_all(&makers, Signal::SIGSTOP);
-        !makers.is_empty() && makers.iter().all(|pid| state_of(*pid) == Some('T'))
+        !makers.is_empty() && makers.iter().all(|pid| is_halted(*pid))
     });
     makers
 }

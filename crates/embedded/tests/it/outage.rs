@@ -14,13 +14,15 @@ fn a_server_that_cannot_start_for_a_while_comes_back_by_itself() {
     let home = Home::with_cluster();
     let program = Program::start(&home);
     let postmaster = home.postmaster().unwrap();
-    let (there, away) = (home.pgdata().join("global"), home.pgdata().join("global.away"));
-    fs::rename(&there, &away).unwrap();
+    // Read at the next start only.
+    let configuration = home.pgdata().join("postgresql.conf");
+    let good = fs::read_to_string(&configuration).unwrap();
+    fs::write(&configuration, format!("{good}\nwork_mem = banana\n")).unwrap();
     signal(postmaster, Signal::SIGKILL);
     let given_up = || home.supervisor_log().matches("keeps exiting").count();
     until(UP_WITHIN, "the first supervisor and the one after it to give up", || given_up() >= 2);
 
-    fs::rename(&away, &there).unwrap();
+    fs::write(&configuration, good).unwrap();
 
     until_some(UP_WITHIN, "a new server", || Session::open(program.connection()).ok());
     program.kill();

@@ -9,3 +9,5 @@ begin
   return (select max(version)::text from {schema}.migration);
 end
 $reveille$;
+
+comment on function {schema}.version() is 'Reveille: the version of the schema';

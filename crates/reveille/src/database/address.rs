@@ -6,7 +6,7 @@
 //!
 //! Next: [`super::tls`] for the certificates, [`super::connector`] to get there.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +25,10 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
 /// Bytes that stay unacknowledged this long end the connection; without it Linux tries for a quarter of an hour.
 const USER_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// What a sentence says when the URL leaves it to the driver, which takes whoever runs this program.
+const SYSTEM_USER: &str = "of the system (the URL names none)";
+const DATABASE_OF_USER: &str = "of the user's name (the URL names none)";
 
 /// A parsed URL.
 #[derive(Debug, Clone)]
@@ -137,8 +141,11 @@ impl Spot<'_> {
     fn server(&self) -> String {
         match (self.host, self.addr) {
             (Some(Host::Unix(path)), _) => format!("{}:{}", path.display(), self.port),
+            // An IPv6 address has colons of its own.
+            (Some(Host::Tcp(name)), _) if name.contains(':') => format!("[{name}]:{}", self.port),
             (Some(Host::Tcp(name)), _) => format!("{name}:{}", self.port),
-            (None, addr) => format!("{}:{}", addr.map(|addr| addr.to_string()).unwrap_or_default(), self.port),
+            (None, Some(addr)) => SocketAddr::new(addr, self.port).to_string(),
+            (None, None) => format!(":{}", self.port),
         }
     }
 }
@@ -175,7 +182,10 @@ fn endpoint(whole: &Config, spot: Spot<'_>, mode: Option<TlsMode>, pairs: &Pairs
     if !database.is_empty() {
         config.dbname(&database);
     }
-    Endpoint { config, tls, place: Place { server: spot.server(), user, database } }
+    let named = |name: String, otherwise: &str| if name.is_empty() { otherwise.to_owned() } else { name };
+    let place =
+        Place { server: spot.server(), user: named(user, SYSTEM_USER), database: named(database, DATABASE_OF_USER) };
+    Endpoint { config, tls, place }
 }
 
 fn keep_alive(config: &mut Config, whole: &Config, pairs: &Pairs) {
@@ -229,6 +239,21 @@ mod tests {
 
         assert_eq!(address.endpoints[0].place.server, "/tmp/pg:5432");
         assert_eq!(address.endpoints[0].tls, TlsMode::Disable);
+    }
+
+    #[test]
+    fn the_port_can_be_told_from_an_address_of_the_sixth_version() {
+        for url in ["postgres://me@[::1]:6000/shop", "hostaddr=::1 port=6000 user=me"] {
+            assert_eq!(Address::parse(url).unwrap().endpoints[0].place.server, "[::1]:6000", "{url}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_has_no_hole_where_the_url_names_nobody() {
+        let place = Address::parse("host=/tmp").unwrap().endpoints.remove(0).place;
+
+        assert_eq!(place.user, SYSTEM_USER);
+        assert_eq!(place.database, DATABASE_OF_USER);
     }
 
     #[test]

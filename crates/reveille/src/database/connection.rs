@@ -8,7 +8,7 @@
 //! Next: [`super::transaction`] for several statements in one.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ pub struct Connection {
     order: Mutex<()>,
     /// Set when an answer did not come in time: later answers would queue behind it.
     stuck: AtomicBool,
+    /// Statements whose answer somebody waits for, or whose caller left before it came.
+    unanswered: AtomicUsize,
     /// How long we wait for an answer; `None` for ever.
     patience: Option<Duration>,
 }
@@ -68,6 +70,7 @@ impl Connection {
             work,
             order: Mutex::default(),
             stuck: AtomicBool::new(false),
+            unanswered: AtomicUsize::new(0),
             patience: (!limit.is_zero()).then(|| limit + PATIENCE),
         }
     }
@@ -80,6 +83,16 @@ impl Connection {
     /// Whether this connection is of no more use.
     pub fn is_closed(&self) -> bool {
         self.client.is_closed() || self.stuck.load(Ordering::Relaxed)
+    }
+
+    /// Whether the next answer would be to the next statement. Otherwise, since nobody uses it any more, a caller gave
+    /// up: then the server is asked to stop, for the next user would wait for what that caller did not want.
+    pub(crate) fn is_free(&self) -> bool {
+        let free = self.unanswered.load(Ordering::Relaxed) == 0;
+        if !free && !self.is_closed() {
+            self.give_up();
+        }
+        free
     }
 
     /// All rows of a statement.
@@ -202,13 +215,16 @@ impl Connection {
 
     async fn in_time<T>(&self, doing: &str, work: impl Future<Output = T>) -> Result<T, DatabaseError> {
         let _in_flight = self.work.token();
-        let Some(patience) = self.patience else {
-            return Ok(work.await);
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        let answer = match self.patience {
+            Some(patience) => timeout(patience, work).await.map_err(|_| {
+                self.give_up();
+                DatabaseError::Timeout { doing: doing.to_owned(), cause: None }
+            }),
+            None => Ok(work.await),
         };
-        timeout(patience, work).await.map_err(|_| {
-            self.give_up();
-            DatabaseError::Timeout { doing: doing.to_owned(), cause: None }
-        })
+        self.unanswered.fetch_sub(1, Ordering::Relaxed);
+        answer
     }
 
     /// Ask the server to stop, on a connection of its own, and use this one no more.

@@ -133,6 +133,14 @@ pub enum DatabaseError {
         /// The number of the migration.
         version: i32,
     },
+    /// A table or function of another's making has a name that we need; it is left alone.
+    #[error("schema {schema} has a name that Reveille needs for itself, {what}: choose another schema, or rename it")]
+    NameTaken {
+        /// The schema's name.
+        schema: String,
+        /// What is there, as `function name(arguments)` or in the server's words.
+        what: String,
+    },
     /// Objects that we did not make live in the schema or depend on it, so it is not removed.
     #[error("schema {schema} is also used by {}: move them away, or force the removal of ours", .objects.join(", "))]
     ForeignObjects {
@@ -181,6 +189,9 @@ pub enum DatabaseError {
         #[source]
         cause: Cause,
     },
+    /// The commit was not tried: a statement of the transaction failed, or its caller left before its answer came.
+    #[error("a statement of the transaction failed or was given up, so nothing was written: look at that statement")]
+    RolledBack,
     /// The connection ended around the commit, and the transaction is known not to have happened.
     #[error("the connection to PostgreSQL at {server} ended before the commit, nothing was written: try again")]
     NotCommitted {
@@ -246,8 +257,10 @@ impl DatabaseError {
             | Self::SchemaTooOld { .. }
             | Self::SchemaTooNew { .. }
             | Self::MigrationChanged { .. }
+            | Self::NameTaken { .. }
             | Self::ForeignObjects { .. }
             | Self::Permission { .. }
+            | Self::RolledBack
             | Self::UnknownOutcome { .. }
             | Self::Data { .. }
             | Self::Closed

@@ -122,9 +122,10 @@ pub(crate) async fn examine(database: &Database, options: &ExamineOptions) -> Ex
         seen.findings.extend(schema::judge_durability(&durability));
         seen.facts.durability = Some(durability);
     }
-    let echo = Box::pin(listen::echo(database.shared.as_ref(), &connection)).await;
-    seen.findings.push(listen::judge(&echo));
-    seen.facts.listen_echo = echo.ok().flatten();
+    if let Some(echo) = seen.ask("listen", listen::echo(database.shared.as_ref(), &connection)).await {
+        seen.findings.push(listen::judge(echo));
+        seen.facts.listen_echo = echo;
+    }
     if let Some(skew) = seen.ask("clock", clock::measure(&connection)).await {
         seen.findings.push(clock::judge(skew, options.clock_skew));
         seen.facts.clock_ahead_seconds = Some(skew.ahead_seconds);

@@ -3,7 +3,7 @@
 //! Migrations are numbered, go forward only, and are applied one per transaction together with the row that records
 //! them, under an advisory lock made from the schema's name: ten processes may start at once, and one that dies leaves
 //! nothing half done. Then functions whose text changed are replaced whole. Refuses a schema whose past differs from
-//! what this program carries, and one that is too new for it.
+//! what this program carries, one that is too new for it, and one where others use the names it needs.
 //!
 //! Next: [`functions`], [`status`], [`script`] (the same as text), [`uninstall`].
 
@@ -15,7 +15,7 @@ use super::schema_name::SchemaName;
 use super::statement::render;
 use super::statements::{INSTALLED, LOCK, RECORD};
 use super::transaction::Transaction;
-use source::{Migration, SchemaSource, lock_key};
+use source::{Function, Migration, SchemaSource, lock_key};
 use status::{Applied, SchemaStatus};
 
 pub(crate) mod functions;
@@ -75,10 +75,15 @@ impl Migrator<'_> {
             transaction.rollback().await?;
             return Ok(None);
         };
+        if status.found == 0 {
+            let all: Vec<&Function> = source.functions.iter().collect();
+            functions::none_taken(&transaction, &schema, &all).await?;
+        }
         if !has_schema {
             transaction.batch("creating the schema", &render("create schema {schema}", &schema)).await?;
         }
-        transaction.batch("a migration", &render(migration.sql, &schema)).await?;
+        let applied = transaction.batch("a migration", &render(migration.sql, &schema)).await;
+        applied.map_err(|error| name_taken(error, &schema))?;
         let checksum = migration.checksum();
         transaction.execute(&RECORD, &[&migration.version, &migration.name, &checksum, &schema.as_str()]).await?;
         transaction.commit_known().await?;
@@ -98,6 +103,16 @@ impl Migrator<'_> {
 
     pub(crate) fn schema(&self) -> SchemaName {
         self.connection.shared().settings.schema.clone()
+    }
+}
+
+/// A name that a migration needs belongs to something of another's making.
+fn name_taken(error: DatabaseError, schema: &SchemaName) -> DatabaseError {
+    match (&error, error.sqlstate()) {
+        (DatabaseError::Other { cause, .. }, Some("42P07" | "42710")) => {
+            DatabaseError::NameTaken { schema: schema.to_string(), what: cause.to_string() }
+        }
+        _ => error,
     }
 }
 

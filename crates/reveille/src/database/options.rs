@@ -16,6 +16,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const POOL_SIZE: usize = 4;
+/// The pool keeps a place for each; beyond this PostgreSQL's own limit is the one that counts.
+const LARGEST_POOL: usize = 10_000;
 /// The whole idle load of a process is one statement in this time.
 const HEARTBEAT: Duration = Duration::from_secs(12);
 const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(50);
@@ -96,7 +98,7 @@ impl DatabaseOptions {
 
     /// How long the server may work on one of our statements. We wait five seconds longer before giving up on it.
     ///
-    /// Default: 30 s. Unit: milliseconds are kept. Zero: no limit, neither there nor here.
+    /// Default: 30 s. Unit: whole milliseconds, rounded up. Zero: no limit, neither there nor here.
     #[must_use]
     pub fn statement_timeout(mut self, limit: Duration) -> Self {
         self.statement_timeout = limit;
@@ -105,7 +107,7 @@ impl DatabaseOptions {
 
     /// How long one of our statements may wait for a lock.
     ///
-    /// Default: 10 s. Unit: milliseconds are kept. Zero: no limit but the statement's.
+    /// Default: 10 s. Unit: whole milliseconds, rounded up. Zero: no limit but the statement's.
     #[must_use]
     pub fn lock_timeout(mut self, limit: Duration) -> Self {
         self.lock_timeout = limit;
@@ -124,7 +126,7 @@ impl DatabaseOptions {
 
     /// How many connections callers and administration share. Lanes and the listener have their own.
     ///
-    /// Default: 4 connections. Zero is refused.
+    /// Default: 4 connections. Zero is refused, and so is more than ten thousand.
     #[must_use]
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
@@ -167,6 +169,7 @@ impl DatabaseOptions {
         faults.unless(self.statement_timeout <= LONGEST, "the statement timeout may be 24 days at most");
         faults.unless(self.lock_timeout <= LONGEST, "the lock timeout may be 24 days at most");
         faults.unless(self.pool_size > 0, "a pool of zero connections would wait for ever");
+        faults.unless(self.pool_size <= LARGEST_POOL, "the pool may have 10000 connections at most");
         faults.unless(self.heartbeat >= SHORTEST_HEARTBEAT, "the heartbeat may not be shorter than 50 ms");
         let application_name = self.application_name.clone();
         let application_name = application_name
@@ -270,6 +273,14 @@ mod tests {
             .unwrap_err();
 
         assert_eq!(error.faults().len(), 7, "{error}");
+    }
+
+    #[test]
+    fn a_pool_that_no_server_could_serve_is_refused() {
+        for connections in [10_001, usize::MAX] {
+            let error = DatabaseOptions::new("host=/tmp").pool_size(connections).check().unwrap_err();
+            assert_eq!(error.faults(), ["the pool may have 10000 connections at most"]);
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The few connections that callers and administration share.
 //!
-//! Promises an answer within the connect timeout: a connection, or a sentence about why there is none. Lanes do not
-//! come here; they would wait behind a caller's slow query.
+//! Promises a free connection within the connect timeout, or a sentence about why there is none: one that is left in the
+//! middle of a statement, because its caller ran out of patience, is not given to the next. Lanes do not come here; they
+//! would wait behind a caller's slow query.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,10 @@ impl managed::Manager for Opener {
     }
 
     async fn recycle(&self, connection: &mut Connection, _: &Metrics) -> RecycleResult<DatabaseError> {
-        if connection.is_closed() { Err(RecycleError::message("the connection is closed")) } else { Ok(()) }
+        if connection.is_closed() || !connection.is_free() {
+            return Err(RecycleError::message("the connection is closed, or a caller gave up on it"));
+        }
+        Ok(())
     }
 }
 

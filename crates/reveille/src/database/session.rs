@@ -38,10 +38,15 @@ pub(crate) fn opening(settings: &Settings) -> String {
 
 fn limits(settings: &Settings) -> [(&'static str, u128); 3] {
     [
-        ("statement_timeout", settings.statement_timeout.as_millis()),
-        ("lock_timeout", settings.lock_timeout.as_millis()),
-        ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION.as_millis()),
+        ("statement_timeout", milliseconds(settings.statement_timeout)),
+        ("lock_timeout", milliseconds(settings.lock_timeout)),
+        ("idle_in_transaction_session_timeout", milliseconds(IDLE_IN_TRANSACTION)),
     ]
+}
+
+/// Rounded up: to PostgreSQL zero is no limit, which nobody means who says a tenth of a millisecond.
+fn milliseconds(limit: Duration) -> u128 {
+    limit.as_micros().div_ceil(1000)
 }
 
 #[cfg(test)]
@@ -60,6 +65,13 @@ mod tests {
 
         assert!(options.starts_with("-c work_mem=64MB -c statement_timeout=1500 -c lock_timeout=0 "), "{options}");
         assert!(options.contains("default_transaction_isolation=read\\ committed"), "{options}");
+    }
+
+    #[test]
+    fn a_very_short_limit_does_not_become_none() {
+        assert_eq!(milliseconds(Duration::from_micros(100)), 1);
+        assert_eq!(milliseconds(Duration::from_micros(1500)), 2);
+        assert_eq!(milliseconds(Duration::ZERO), 0);
     }
 
     #[test]

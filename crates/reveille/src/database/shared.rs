@@ -9,6 +9,7 @@ use super::connection::Connection;
 use super::connector::{Connector, Purpose};
 use super::error::DatabaseError;
 use super::options::Settings;
+use super::schema_name::SchemaName;
 use super::session;
 use super::statement::Texts;
 
@@ -41,6 +42,20 @@ impl Shared {
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
         })
+    }
+
+    /// The same with another schema: the same tasks, the same close.
+    pub(crate) fn with_schema(&self, schema: SchemaName) -> Self {
+        let settings = Settings { schema, ..self.settings.clone() };
+        Self {
+            connector: self.connector.clone(),
+            listen: self.listen.clone(),
+            texts: Texts::new(settings.schema.clone()),
+            opening: self.opening.clone(),
+            settings,
+            tasks: self.tasks.clone(),
+            closing: self.closing.clone(),
+        }
     }
 
     /// Open a connection of the caller's own.

@@ -19,7 +19,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::Address;
 use super::error::DatabaseError;
-use verify::{AnyCertificate, AnyName};
+use verify::{AnyCertificate, KnownIssuer, Name, is_an_authoritys_own};
 
 mod verify;
 
@@ -105,17 +105,24 @@ fn config(mode: TlsMode, roots: &Roots) -> Result<ClientConfig, String> {
         TlsMode::Prefer | TlsMode::Require => {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::new(provider)))
         }
-        TlsMode::VerifyCa => {
-            let verifier = AnyName::new(trusted(roots)?, provider).map_err(|error| error.to_string())?;
+        TlsMode::VerifyCa | TlsMode::VerifyFull => {
+            let name = if mode == TlsMode::VerifyFull { Name::TheServers } else { Name::Any };
+            let verifier = KnownIssuer::new(trusted(roots)?, name, provider).map_err(|error| error.to_string())?;
             builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
         }
-        TlsMode::VerifyFull => builder.with_root_certificates(trusted(roots)?),
     };
     Ok(builder.with_no_client_auth())
 }
 
-fn trusted(roots: &Roots) -> Result<RootCertStore, String> {
-    let mut store = RootCertStore::empty();
+/// Whom we believe.
+struct Trust {
+    roots: RootCertStore,
+    /// The certificates of `sslrootcert`: one of them may be the server's own.
+    named: Vec<CertificateDer<'static>>,
+}
+
+fn trusted(roots: &Roots) -> Result<Trust, String> {
+    let (mut store, mut named) = (RootCertStore::empty(), Vec::new());
     match roots {
         Roots::Default | Roots::System => {
             store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -124,7 +131,8 @@ fn trusted(roots: &Roots) -> Result<RootCertStore, String> {
             let unreadable = |error| format!("sslrootcert {} cannot be read: {error}", path.display());
             for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
                 let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-                store.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+                store.add(certificate.clone()).map_err(|error| unreadable(error.to_string()))?;
+                named.push(certificate);
             }
         }
     }
@@ -133,7 +141,7 @@ fn trusted(roots: &Roots) -> Result<RootCertStore, String> {
             "no root certificate is known to verify the server's: name its issuer's with sslrootcert".to_owned()
         );
     }
-    Ok(store)
+    Ok(Trust { roots: store, named })
 }
 
 /// What a failed handshake means, or `None` when the error is about something else.
@@ -152,7 +160,7 @@ pub(crate) fn explain(error: &tokio_postgres::Error, server: &str) -> Option<Str
 fn certificate(refused: &CertificateError, server: &str) -> String {
     match refused {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => format!(
-            "the server's certificate is for another name than {}: connect by a name that is in it, \
+            "the server's certificate is for another name than {}: connect by a name that is in its subjectAltName, \
              or say sslmode=verify-ca",
             server.rsplit_once(':').map_or(server, |(host, _)| host)
         ),
@@ -165,6 +173,9 @@ fn certificate(refused: &CertificateError, server: &str) -> String {
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "the server's certificate is not valid yet: compare the clocks".to_owned()
+        }
+        other if is_an_authoritys_own(other) => {
+            "the server's certificate is its own issuer's: name that very certificate with sslrootcert".to_owned()
         }
         other => format!("the server's certificate is refused ({other}): replace it"),
     }

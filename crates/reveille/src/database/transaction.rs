@@ -5,7 +5,7 @@
 //!
 //! Next: [`super::resolve`].
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio_postgres::Row;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -34,8 +34,9 @@ pub enum CommitOutcome {
 pub struct Transaction<'c> {
     connection: &'c Connection,
     xid: Option<Xid>,
-    /// PostgreSQL answers COMMIT after a failed statement with a silent rollback.
-    failed: AtomicBool,
+    /// Statements that did not succeed, or whose answer nobody waited for: after a failed one PostgreSQL answers COMMIT
+    /// with a silent rollback.
+    doubtful: AtomicUsize,
     ended: bool,
     _in_flight: TaskTrackerToken,
 }
@@ -43,10 +44,10 @@ pub struct Transaction<'c> {
 impl Connection {
     /// Begin a transaction. READ COMMITTED, with the statement and lock limits of the options.
     pub async fn transaction(&mut self) -> Result<Transaction<'_>, DatabaseError> {
-        let (in_flight, failed) = (self.work(), AtomicBool::new(false));
+        let (in_flight, doubtful) = (self.work(), AtomicUsize::new(0));
         // The guard comes before the first byte: a caller who gives up while we wait must not leave a transaction open,
         // into which the next statement would be written and never committed.
-        let transaction = Transaction { connection: self, xid: None, failed, ended: false, _in_flight: in_flight };
+        let transaction = Transaction { connection: self, xid: None, doubtful, ended: false, _in_flight: in_flight };
         transaction.batch("the beginning of a transaction", &transaction.connection.shared().opening).await?;
         Ok(transaction)
     }
@@ -70,15 +71,18 @@ impl Transaction<'_> {
 
     /// Run SQL text that takes no parameters and returns nothing; several statements may be in it.
     pub(crate) async fn batch(&self, doing: &str, sql: &str) -> Result<(), DatabaseError> {
-        self.noting(self.connection.batch(doing, sql).await)
+        self.noting(self.connection.batch(doing, sql)).await
     }
 
     async fn run(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Answer, DatabaseError> {
-        self.noting(self.connection.run_inside(statement, params).await)
+        self.noting(self.connection.run_inside(statement, params)).await
     }
 
-    fn noting<T>(&self, result: Result<T, DatabaseError>) -> Result<T, DatabaseError> {
-        result.inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
+    async fn noting<T>(&self, work: impl Future<Output = Result<T, DatabaseError>>) -> Result<T, DatabaseError> {
+        self.doubtful.fetch_add(1, Ordering::Relaxed);
+        let value = work.await?;
+        self.doubtful.fetch_sub(1, Ordering::Relaxed);
+        Ok(value)
     }
 
     /// Remember this transaction's id, so that an interrupted commit can be resolved. One round trip, once.
@@ -93,10 +97,10 @@ impl Transaction<'_> {
     /// An error means that it did not happen. If the connection ends meanwhile and the transaction was identified, its
     /// outcome is asked for on another connection; when even that fails, the outcome is [`CommitOutcome::Unknown`].
     pub async fn commit(mut self) -> Result<CommitOutcome, DatabaseError> {
-        let server = self.connection.place().server.clone();
-        if self.failed.load(Ordering::Relaxed) {
-            return Err(DatabaseError::NotCommitted { server });
+        if self.doubtful.load(Ordering::Relaxed) > 0 {
+            return Err(DatabaseError::RolledBack);
         }
+        let server = self.connection.place().server.clone();
         self.ended = true;
         let error = match self.connection.batch_raw("commit").await {
             Ok(Ok(())) => return Ok(CommitOutcome::Committed),

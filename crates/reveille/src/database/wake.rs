@@ -20,15 +20,20 @@ mod herald;
 mod hint;
 mod inbox;
 mod listener;
+mod lost;
 mod node_id;
 mod pause;
 mod roster;
 mod work_source;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use reveille_wake::Link;
+use tokio_util::sync::CancellationToken;
+use tracing::error;
 
 pub use figures::WakeFigures;
 pub use herald::Herald;
@@ -42,6 +47,9 @@ pub(crate) use node_id::NodeId;
 use roster::Roster;
 
 use super::shared::Shared;
+
+/// What panics once may panic always: not in a loop.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// What a process needs to be woken and to wake others.
 #[derive(Debug)]
@@ -93,12 +101,13 @@ impl Service {
     pub(super) fn register(self: &Arc<Self>, source: Arc<dyn WorkSource>) -> Registration {
         let number = self.roster.add(source);
         self.listening.get_or_init(|| {
-            let closing = self.shared.closing.clone();
-            self.shared.tasks.spawn(Listener::new(Arc::clone(self)).run(closing.clone()));
-            let service = Arc::clone(self);
-            self.shared
-                .tasks
-                .spawn(async move { closing.run_until_cancelled(service.inbox.ring(&service.roster)).await });
+            let closing = &self.shared.closing;
+            let (service, end) = (Arc::clone(self), closing.clone());
+            let listen = move || Listener::new(Arc::clone(&service)).run(end.clone());
+            self.shared.tasks.spawn(supervised("listener", closing.clone(), listen));
+            let (service, end) = (Arc::clone(self), closing.clone());
+            let ring = move || inbox::run(Arc::clone(&service), end.clone());
+            self.shared.tasks.spawn(supervised("inbox", closing.clone(), ring));
         });
         Registration { service: Arc::clone(self), number }
     }
@@ -117,6 +126,15 @@ impl Service {
 
     pub(super) fn figures(&self) -> WakeFigures {
         self.figures.read()
+    }
+}
+
+/// Runs a part of the service until it returns, and again when it panicked in a source's or an observer's code: a part that
+/// died unnoticed would leave everybody asleep.
+async fn supervised<F: Future<Output = ()>>(part: &'static str, closing: CancellationToken, start: impl Fn() -> F) {
+    while AssertUnwindSafe(async { start().await }).catch_unwind().await.is_err() {
+        error!(part, retry_in = ?AFTER_PANIC, "a part of the wake service panicked, starting it anew");
+        let _ = closing.run_until_cancelled(tokio::time::sleep(AFTER_PANIC)).await;
     }
 }
 

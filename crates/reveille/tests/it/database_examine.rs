@@ -50,6 +50,22 @@ async fn a_missing_schema_and_too_few_connections_are_failures_with_a_remedy() {
 }
 
 #[tokio::test]
+async fn a_way_for_listen_that_leads_to_silence_is_found_within_seconds() {
+    let db = TestDatabase::new().await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nowhere = format!("postgres://me@{}/shop", silent.local_addr().unwrap());
+    let database = soon(Database::connect(options(&db).listen_url(nowhere))).await.unwrap();
+
+    let options = ExamineOptions::default();
+    let examining = tokio::time::timeout(Duration::from_secs(8), database.examine(&options));
+    let examination = examining.await.expect("each question has an end of its own");
+
+    assert_eq!(finding(&examination, "listen").sentence, "no answer within 5s");
+    assert_eq!(finding(&examination, "connections").verdict, Verdict::Ok);
+    database.close().await;
+}
+
+#[tokio::test]
 async fn whoever_holds_a_snapshot_is_named() {
     let db = TestDatabase::empty().await;
     let database = migrated(options(&db)).await;

@@ -1,11 +1,14 @@
 //! Migrations: once, whatever happens at the same time; undone without a trace.
 
+use std::time::Duration;
+
 use reveille::database::{
-    Database, DatabaseError, SchemaName, Statement, StatementMode, Uninstall, migration_script, schema_fingerprint,
+    Database, DatabaseError, DatabaseOptions, SchemaName, Statement, StatementMode, Uninstall, migration_script,
+    schema_fingerprint,
 };
 use reveille_testkit::TestDatabase;
 
-use crate::support::{migrated, options, soon, told};
+use crate::support::{migrated, options, soon, told, until};
 
 static VERSION: Statement = Statement { name: "test/version", sql: "select {schema}.version()", types: &[] };
 
@@ -131,6 +134,8 @@ async fn a_changed_function_is_replaced_whole_and_its_old_signatures_go() {
     let old = "create role reader; grant execute on function reveille.version() to reader; \
                create function reveille.version(old int) returns text language sql as 'select ''old'''; \
                create function reveille.gone() returns int language sql as 'select 1'; \
+               comment on function reveille.version(int) is 'Reveille: old'; \
+               comment on function reveille.gone() is 'Reveille: gone'; \
                insert into reveille.function (name, hash, release) values ('gone', 'x', '0.0.1'); \
                update reveille.function set hash = 'x'";
     admin.batch_execute(&old.replace("reader", &format!("reader_{}", db.name()))).await.unwrap();
@@ -157,6 +162,26 @@ async fn an_older_release_leaves_the_functions_of_a_newer_one_alone() {
     let migrated = soon(database.migrate()).await.unwrap();
 
     assert!(migrated.functions.is_empty());
+    database.close().await;
+}
+
+#[tokio::test]
+async fn asking_where_a_schema_stands_has_an_end_when_the_server_falls_silent() {
+    let db = TestDatabase::new().await;
+    let (proxy, url) = db.proxied().await;
+    let limits = DatabaseOptions::new(url).statement_timeout(Duration::from_secs(3));
+    let database = soon(Database::connect(limits)).await.unwrap();
+    let (holder, admin) = (db.client().await, db.client().await);
+    holder.batch_execute("begin; lock table reveille.migration").await.unwrap();
+    let silence = async {
+        let waits = "select count(*) from pg_locks where not granted and relation = 'reveille.migration'::regclass";
+        until("it waits", async || admin.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
+        proxy.half_open();
+    };
+
+    let (asked, ()) = tokio::join!(soon(database.schema_status()), silence);
+
+    assert!(matches!(asked, Err(DatabaseError::Timeout { cause: None, .. })), "{asked:?}");
     database.close().await;
 }
 

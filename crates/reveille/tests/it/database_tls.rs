@@ -14,7 +14,10 @@ struct Secured {
 
 impl Secured {
     fn start() -> Self {
-        let certificates = Certificates::for_server("db.internal");
+        Self::with(Certificates::for_server("db.internal"))
+    }
+
+    fn with(certificates: Certificates) -> Self {
         let cluster = Cluster::start(Setup {
             hba: "local all all trust\nhostssl all all 127.0.0.1/32 trust\n",
             settings: vec!["ssl=on".into()],
@@ -61,8 +64,8 @@ async fn a_certificate_for_another_name_is_explained() {
     assert!(!error.is_transient());
     assert!(
         error.to_string().contains(
-            "the server's certificate is for another name than localhost: connect by a name that is in it, or say \
-             sslmode=verify-ca"
+            "the server's certificate is for another name than localhost: connect by a name that is in its \
+             subjectAltName, or say sslmode=verify-ca"
         ),
         "{}",
         told(&error)
@@ -87,6 +90,31 @@ async fn a_certificate_of_an_unknown_issuer_is_explained() {
             told(&error)
         );
     }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_its_own_issuer_is_believed_by_whoever_names_it() {
+    let server = Secured::with(Certificates::of_their_own("db.internal"));
+
+    for (mode, host, believed) in [
+        ("verify-full", "db.internal", true),
+        ("verify-full", "elsewhere", false),
+        ("verify-ca", "elsewhere", true),
+        ("require", "elsewhere", true),
+    ] {
+        let rest = format!("host={host} hostaddr=127.0.0.1 sslmode={mode} sslrootcert=CA");
+        let connected = server.connect(&rest).await;
+        assert_eq!(connected.is_ok(), believed, "{mode} {host}: {connected:?}");
+        match connected {
+            Ok(database) => database.close().await,
+            Err(error) => assert!(error.to_string().contains("for another name than elsewhere"), "{}", told(&error)),
+        }
+    }
+    let stranger = Certificates::of_their_own("db.internal");
+    let rest =
+        format!("host=db.internal hostaddr=127.0.0.1 sslmode=verify-ca sslrootcert={}", stranger.authority().display());
+    let error = server.connect(&rest).await.unwrap_err();
+    assert!(error.to_string().contains("name that very certificate with sslrootcert"), "{}", told(&error));
 }
 
 #[tokio::test]

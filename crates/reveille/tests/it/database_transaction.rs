@@ -60,9 +60,36 @@ async fn a_commit_after_a_failed_statement_is_an_error_not_a_silent_rollback() {
     transaction.execute(&WRITE, &[&1_i64]).await.unwrap();
     transaction.query(&WRONG, &[]).await.unwrap_err();
 
-    assert!(matches!(transaction.commit().await, Err(DatabaseError::NotCommitted { .. })));
+    let error = transaction.commit().await.unwrap_err();
+
+    assert!(matches!(error, DatabaseError::RolledBack), "{error:?}");
+    assert!(!error.is_transient(), "what failed once for its values fails again");
     assert_eq!(written(&db).await, 0);
     database.close().await;
+}
+
+#[tokio::test]
+async fn a_transaction_with_a_statement_that_was_given_up_is_not_called_committed() {
+    static LATER_WRONG: Statement =
+        Statement { name: "test/later_wrong", sql: "select 1 / (pg_sleep(0.2)::text <> '')::int4", types: &[] };
+    let db = TestDatabase::empty().await;
+    table(&db).await;
+    for (n, mode) in [(1_i64, StatementMode::Direct), (2, StatementMode::Pooled)] {
+        let database = soon(Database::connect(options(&db).statement_mode(mode))).await.unwrap();
+        let mut lane = database.connection(Purpose::Lane("test")).await.unwrap();
+        let transaction = lane.transaction().await.unwrap();
+        transaction.execute(&WRITE, &[&n]).await.unwrap();
+
+        // Its error comes when nobody listens; PostgreSQL then answers COMMIT with a silent rollback.
+        let given_up = tokio::time::timeout(Duration::from_millis(100), transaction.query(&LATER_WRONG, &[])).await;
+        assert!(given_up.is_err());
+
+        let outcome = soon(transaction.commit()).await;
+        assert!(matches!(outcome, Err(DatabaseError::RolledBack)), "{mode:?}: {outcome:?}");
+        assert_eq!(soon(lane.execute(&WRITE, &[&(n + 10)])).await.unwrap(), 1, "the connection is of use: {mode:?}");
+        database.close().await;
+    }
+    assert_eq!(written(&db).await, 2, "only what was written outside of the transactions");
 }
 
 #[tokio::test]

@@ -12,7 +12,11 @@ mod database_examine;
 #[cfg(test)]
 mod database_migrate;
 #[cfg(test)]
+mod database_pool;
+#[cfg(test)]
 mod database_pooled;
+#[cfg(test)]
+mod database_shared_schema;
 #[cfg(test)]
 mod database_statements;
 #[cfg(test)]

@@ -2,24 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use reveille_testkit::TestDatabase;
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
-use reveille_wake::{Answer, Event};
+use reveille_wake::Answer;
 
-const NEVER: Duration = Duration::from_secs(3600);
+use crate::support::{NEVER, database, parked};
+
 const SOON: Duration = Duration::from_millis(100);
 /// Far more than it takes, far less than any fallback: lateness itself is measured by the bench.
 const LATE: Duration = Duration::from_secs(5);
-
-async fn database() -> TestDatabase {
-    let database = TestDatabase::new().await;
-    plain_queue::create(&database.client().await).await;
-    database
-}
-
-async fn parked(node: &Node) {
-    node.events.until(|event| matches!(event, Event::Looked { .. })).await;
-}
 
 /// B8: timers that no notification announces.
 #[tokio::test]

@@ -8,18 +8,17 @@ use reveille_testkit::TestDatabase;
 use reveille_testkit::plain_queue::{self, Node, NodeOptions, SOURCE};
 use reveille_wake::{Answer, Cause, Event, Outcome};
 
-/// So long that nothing in a test is explained by it.
-const NEVER: Duration = Duration::from_secs(3600);
-
-async fn database() -> TestDatabase {
-    let database = TestDatabase::new().await;
-    plain_queue::create(&database.client().await).await;
-    database
-}
+use crate::support::{NEVER, database};
 
 async fn nodes(database: &TestDatabase, count: usize) -> Vec<Node> {
     let start = || Node::start(NodeOptions::new(database.url()).heartbeat(NEVER));
     join_all((0..count).map(|_| start())).await
+}
+
+/// No fault, so nothing may be found that no ring announced.
+fn none_missed(nodes: &[Node]) {
+    let missed: Vec<u64> = nodes.iter().map(|node| node.counters.missed()).collect();
+    assert!(missed.iter().all(|missed| *missed == 0), "missed wakes: {missed:?}");
 }
 
 /// Waits until a demand on the queue has looked and gone to sleep.
@@ -43,7 +42,7 @@ async fn a_push_on_one_node_wakes_a_waiter_on_another() {
 
     assert!(matches!(waiting.await, Answer::Lease(taken) if taken.queue == "mail"));
     assert_eq!(nodes[1].counters.rings(Cause::Notified), 1);
-    assert_eq!(nodes[1].counters.missed(), 0);
+    none_missed(&nodes);
 }
 
 #[tokio::test]
@@ -71,6 +70,7 @@ async fn one_push_costs_one_look_on_each_of_four_nodes_with_sixty_four_waiters()
         let fences = node.counters.all_looks() - before - 1;
         assert!(mail <= 3 && fences <= 2, "{mail} looks for a hint, {fences} for the fence");
     }
+    none_missed(&nodes);
     drop(waiting);
 }
 
@@ -96,6 +96,7 @@ async fn a_hundred_rows_in_one_commit_reach_a_hundred_waiters_on_four_nodes() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 100, "each row went to one waiter");
+    none_missed(&nodes);
 }
 
 #[tokio::test]
@@ -128,6 +129,7 @@ async fn a_program_that_pushes_and_ends_has_told_everybody() {
     script.close().await;
 
     assert!(matches!(waiting.await, Answer::Lease(_)));
+    none_missed(&nodes);
 }
 
 #[tokio::test]
@@ -146,6 +148,87 @@ async fn a_producer_in_plain_sql_wakes_a_waiter_when_it_commits() {
     transaction.commit().await.unwrap();
 
     assert!(matches!(waiting.await, Answer::Lease(_)));
+    none_missed(&nodes);
+}
+
+/// With two dispatchers of one kind in a process, what one pushes the other takes.
+#[tokio::test]
+async fn a_push_wakes_the_other_dispatcher_of_the_same_process() {
+    let database = database().await;
+    let options = NodeOptions::new(database.url()).heartbeat(NEVER);
+    let pushing = Node::start(options.clone()).await;
+    let taking = Node::on(pushing.database.clone(), &options);
+    taking.until_proven().await;
+    let waiting = taking.ask("mail");
+    until_parked(&taking, 1).await;
+
+    pushing.push("mail", 1).await;
+
+    let answer = tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("woken without a heartbeat");
+    assert!(matches!(answer, Answer::Lease(_)));
+    none_missed(&[pushing, taking]);
+}
+
+#[tokio::test]
+async fn many_hints_leave_in_few_statements() {
+    let database = database().await;
+    let nodes = nodes(&database, 2).await;
+    let waiting = nodes[1].ask("queue-999");
+    until_parked(&nodes[1], 1).await;
+    plain_queue::add_silently(&database.client().await, "queue-999", 1, 0.0).await;
+
+    for number in 0..1000 {
+        nodes[0].database.herald().announce(SOURCE, &format!("queue-{number}"));
+    }
+    nodes[0].database.herald().flush().await;
+
+    assert!(matches!(waiting.await, Answer::Lease(_)));
+    let figures = nodes[0].database.wake_figures();
+    assert_eq!(figures.announced, 1000);
+    assert!(figures.coalescing() >= 10.0, "{figures:?}");
+    none_missed(&nodes);
+}
+
+/// A delay is a hint too: a thousand forged ones must not buy a thousand looks.
+#[tokio::test]
+async fn a_flood_of_forged_delays_leaves_looks_bounded() {
+    let database = database().await;
+    let nodes = nodes(&database, 1).await;
+    let _parked = nodes[0].ask("mail");
+    until_parked(&nodes[0], 1).await;
+    plain_queue::add_silently(&database.client().await, "fence", 1, 2.0).await;
+    let began = Instant::now();
+    let before = nodes[0].counters.all_looks();
+
+    let forged = "select pg_notify($1, E'hint\n' || string_agg('todo mail ' || n, E'\n'))
+         from generate_series(1, 2000) as n group by n / 400";
+    let channel = nodes[0].database.hint_channel();
+    database.client().await.execute(forged, &[&channel]).await.unwrap();
+    nodes[0].take("fence").await;
+
+    let looks = nodes[0].counters.all_looks() - before;
+    #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
+    let per_second = looks as f64 / began.elapsed().as_secs_f64();
+    assert_eq!(nodes[0].database.wake_figures().heard, 2000);
+    assert!(per_second <= 210.0, "{looks} looks in {:?}", began.elapsed());
+}
+
+/// Echoes can be forged too; they neither prove a link nor push the true echo aside.
+#[tokio::test]
+async fn forged_echoes_leave_the_link_as_it_is() {
+    let database = database().await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(Duration::from_millis(50))).await;
+    let forger = database.client().await;
+    let channel = node.database.hint_channel();
+    let beats = node.database.wake_figures().beats;
+
+    let forged = "select pg_notify($1, 'echo ' || id || ' ' || n) from reveille.node, generate_series(1, 500) as n";
+    while node.database.wake_figures().beats < beats + 20 {
+        forger.execute(forged, &[&channel]).await.unwrap();
+    }
+
+    assert_eq!(node.events.count(|event| matches!(event, Event::Link(link) if link.is_broken())), 0);
+    assert_eq!(node.database.wake_figures().connects, 1);
 }
 
 /// B: anybody who can connect can notify.
@@ -194,4 +277,5 @@ async fn waiters_that_come_and_go_under_a_proven_link_do_not_look_again() {
     fence.await;
 
     assert!(nodes[0].counters.looks(Outcome::Empty) <= looks + 1, "only the fence looked");
+    none_missed(&nodes);
 }

@@ -5,55 +5,40 @@ use std::time::{Duration, Instant};
 
 use reveille::database::DatabaseOptions;
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
-use reveille_testkit::{Shutdown, TestCluster, TestDatabase, connect};
+use reveille_testkit::{Shutdown, TestCluster, connect};
 use reveille_wake::{Answer, Cause, Event, Link};
-use tokio_postgres::Client;
 
-const NEVER: Duration = Duration::from_secs(3600);
+use crate::support::{NEVER, broke, database, parked, proven, terminate};
+
 const SOON: Duration = Duration::from_millis(200);
 
-async fn database() -> TestDatabase {
-    let database = TestDatabase::new().await;
-    plain_queue::create(&database.client().await).await;
-    database
-}
-
-async fn parked(node: &Node) {
-    node.events.until(|event| matches!(event, Event::Looked { .. })).await;
-}
-
-async fn terminate(client: &Client, purpose: &str) -> usize {
-    let kill = "select pg_terminate_backend(pid) from pg_stat_activity
-         where datname = current_database() and application_name = 'reveille ' || $1";
-    client.query(kill, &[&purpose]).await.expect("sessions can be ended").len()
-}
-
-fn broke(event: &Event) -> bool {
-    matches!(event, Event::Link(link) if link.is_broken())
-}
-
-fn proven(event: &Event) -> bool {
-    matches!(event, Event::Link(link) if link.is_proven())
-}
-
+/// Under 50 ms late when the reconnect succeeds at once. What a plain connection takes at the same time is allowed beside
+/// that, and the best of a few counts: tests share their machine.
 #[tokio::test]
 async fn a_terminated_listener_comes_back_at_once_and_looks_for_what_it_missed() {
     let database = database().await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
-    let waiting = node.ask("mail");
-    parked(&node).await;
     let client = database.client().await;
-    let mut events = node.events.reader_from_now();
+    let mut soonest = Duration::MAX;
+    for round in 1..=5 {
+        let waiting = node.ask("mail");
+        parked(&node).await;
+        let mut events = node.events.reader_from_now();
 
-    let began = Instant::now();
-    assert_eq!(terminate(&client, "listen").await, 1);
-    plain_queue::add_silently(&client, "mail", 1, 0.0).await;
+        let began = Instant::now();
+        assert_eq!(terminate(&client, "listen").await, 1);
+        plain_queue::add_silently(&client, "mail", 1, 0.0).await;
 
-    assert!(matches!(waiting.await, Answer::Lease(_)));
-    eprintln!("picked up {:?} after the listener was terminated", began.elapsed());
-    events.until(broke).await;
-    events.until(proven).await;
-    assert_eq!(node.database.wake_figures().connects, 2);
+        assert!(matches!(waiting.await, Answer::Lease(_)));
+        let late = began.elapsed();
+        let connecting = Instant::now();
+        drop(connect(&database.url()).await);
+        soonest = soonest.min(late.saturating_sub(connecting.elapsed()));
+        events.until(broke).await;
+        events.until(proven).await;
+        assert_eq!(node.database.wake_figures().connects, round + 1);
+    }
+    assert!(soonest < Duration::from_millis(50), "{soonest:?}");
 }
 
 #[tokio::test]

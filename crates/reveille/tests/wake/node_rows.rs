@@ -49,6 +49,25 @@ async fn a_peer_that_falls_silent_rings_everything_and_is_forgotten() {
     node.close().await;
 }
 
+/// Late by more than its peers wait, it was told nothing meanwhile.
+#[tokio::test]
+async fn a_node_that_was_taken_for_dead_looks_at_everything_when_it_notices() {
+    let database = TestDatabase::new().await;
+    let client = database.client().await;
+    plain_queue::create(&client).await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
+    for given_up in ["delete from reveille.node", "update reveille.node set beat_at = beat_at - interval '1 day'"] {
+        let mut events = node.events.reader_from_now();
+
+        client.batch_execute(given_up).await.unwrap();
+
+        events.until(|event| matches!(event, Event::Rung { cause: Cause::Reconnected, .. })).await;
+        assert_eq!(rows(&client).await, 1);
+    }
+    assert!(node.database.link().is_proven());
+    node.close().await;
+}
+
 #[tokio::test]
 async fn nodes_of_another_schema_hear_nothing_of_us() {
     let database = TestDatabase::new().await;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use reveille::database::{Database, DatabaseOptions, HubSource, Registration, Statement};
 use reveille_wake::{
-    Answer, Cause, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, Event, Hub, HubOptions, Observer,
-    Patience, Policy, Ticket,
+    Answer, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, Event, Hub, HubOptions, Observer, Patience,
+    Policy, Ticket,
 };
 use tokio_postgres::types::Type;
 use tokio_util::sync::CancellationToken;
@@ -144,7 +144,6 @@ impl Node {
     pub async fn push(&self, queue: &str, count: i64) {
         let connection = self.database.acquire().await.expect("a connection is free");
         connection.execute(&PUSH, &[&queue, &count, &0.0_f64]).await.expect("rows can be added");
-        self.hub.ring(&queue.to_owned(), Cause::Pushed);
         self.database.herald().announce(SOURCE, queue);
     }
 

@@ -136,7 +136,8 @@ impl<S: Source> Dispatcher<S> {
         let cause = cause.or_else(|| flight.keys.first().map(|rung| rung.cause)).unwrap_or(Cause::Asked);
         self.hub.tell(Event::Looked { cause, outcome: overall, keys: flight.keys.len() });
         let pause = self.pacer.pause();
-        let hinted = flight.keys.iter().all(|rung| rung.cause == Cause::Notified);
+        // A due may come from a hint as well, and hints may be forged.
+        let hinted = flight.keys.iter().all(|rung| matches!(rung.cause, Cause::Notified | Cause::Due));
         self.gate.looked(overall, hinted, now, pause);
         let change = self.pacer.looked(overall, now);
         self.pace_changed(change, now);

@@ -1,10 +1,12 @@
--- Whether schema $1 exists, and whether it holds our bookkeeping.
+-- Whether schema $1 exists, and whether it holds our bookkeeping: a table of that name may be somebody else's, but then
+-- it does not say what each migration made.
 -- locks: nothing
 select
   n.oid is not null as has_schema,
   exists (
     select
     from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attname = 'made'
     where c.relnamespace = n.oid
       and c.relname = 'migration'
       and c.relkind = 'r'

@@ -1,10 +1,11 @@
--- Everything that lives in schema $1 in its own right: no indexes, partitions or sequences that go with a table.
+-- Everything that lives in schema $1 in its own right: no indexes, partitions or sequences that go with a table. Our
+-- functions say in their comment whose they are: somebody may have made another one of the same name since.
 -- locks: nothing
 select distinct
   o.type || ' ' || o.identity as object,
   o.type as kind,
   o.identity,
-  p.proname as function
+  case when obj_description(p.oid, 'pg_proc') like 'Reveille: %' then p.proname end as function
 from pg_depend d
 join pg_namespace n on n.oid = d.refobjid and d.refclassid = 'pg_namespace'::regclass
 cross join lateral pg_identify_object(d.classid, d.objid, d.objsubid) o

@@ -1,5 +1,6 @@
 -- Say that node $1, called $2, lives; prove its link by an echo $4 on channel $3; name the nodes heard of within the last
--- $5 seconds. The surveys of the sources follow, each as one more `union all`.
+-- $5 seconds, and say in the row without a name how many seconds ago this one was heard of, null for never. The surveys of
+-- the sources follow, each as one more `union all`.
 -- locks: its own row of node; rows of nodes silent for twice that long (skip locked)
 with beat as (
   insert into {schema}.node (id, name, beat_at)
@@ -20,8 +21,13 @@ forget as (
 ),
 echo as materialized (
   select pg_notify($3, $4)
+),
+before as (
+  select extract(epoch from clock_timestamp() - beat_at)::float8 as silent_s
+  from {schema}.node
+  where id = $1
 )
-select -1 as source, null::text as key, null::float8 as due_s
+select -1 as source, null::text as key, (select silent_s from before) as due_s
 from echo
 union all
 select -1, id::text, null

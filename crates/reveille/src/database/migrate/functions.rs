@@ -2,7 +2,9 @@
 //!
 //! A function is replaced whole when the hash of its text differs from the recorded one; grants on it survive. Old
 //! signatures under its name are dropped, and so are functions that are no longer carried. An older release leaves alone
-//! what a newer one wrote, and a program on a schema newer than its own touches nothing.
+//! what a newer one wrote, and a program on a schema newer than its own touches nothing. What somebody else made
+//! under a name we need is never replaced or dropped: if it was there first, the migration is refused. Ours are known by
+//! their comment.
 
 use std::collections::HashMap;
 
@@ -32,6 +34,8 @@ pub(super) async fn replace(migrator: &mut Migrator<'_>) -> Result<Vec<String>, 
         return Ok(Vec::new());
     }
     let mut touched = Vec::new();
+    let unrecorded = source.functions.iter().filter(|function| !recorded.contains_key(function.name));
+    none_taken(&transaction, &schema, &unrecorded.collect::<Vec<_>>()).await?;
     for function in changed(source, &recorded) {
         create(&transaction, &schema, function, source.release).await?;
         touched.push(function.name.to_owned());
@@ -44,6 +48,23 @@ pub(super) async fn replace(migrator: &mut Migrator<'_>) -> Result<Vec<String>, 
     touched.sort();
     transaction.commit_known().await?;
     Ok(touched)
+}
+
+/// Refuses if a function that we have not recorded as ours is there under one of these names.
+pub(super) async fn none_taken(
+    transaction: &Transaction<'_>,
+    schema: &SchemaName,
+    unrecorded: &[&Function],
+) -> Result<(), DatabaseError> {
+    let mut taken: Vec<String> = Vec::new();
+    for function in unrecorded {
+        let rows = transaction.query(&SIGNATURES, &[&schema.as_str(), &function.name]).await?;
+        taken.extend(rows.iter().map(|row| format!("function {}", row.get::<_, &str>("identity"))));
+    }
+    if taken.is_empty() {
+        return Ok(());
+    }
+    Err(DatabaseError::NameTaken { schema: schema.to_string(), what: taken.join(", ") })
 }
 
 async fn recorded(transaction: &Transaction<'_>) -> Result<HashMap<String, Recorded>, DatabaseError> {
@@ -90,7 +111,8 @@ async fn drop_signatures(
     which: Which,
 ) -> Result<(), DatabaseError> {
     for row in transaction.query(&SIGNATURES, &[&schema.as_str(), &name]).await? {
-        if which == Which::All || !row.get::<_, bool>("fresh") {
+        let unwanted = which == Which::All || !row.get::<_, bool>("fresh");
+        if unwanted && row.get::<_, bool>("ours") {
             let identity: &str = row.get("identity");
             transaction.batch("dropping an old function", &format!("drop function {identity}")).await?;
         }

@@ -1,4 +1,7 @@
-//! The migrations and functions this program carries, as values.
+//! The migrations and functions a program carries, as values.
+//!
+//! Another crate with tables of its own brings its own [`SchemaSource`]: see
+//! [`Database::migrate_from`](crate::database::Database::migrate_from).
 
 use sha2::{Digest, Sha256};
 
@@ -6,27 +9,33 @@ use crate::database::schema_name::SchemaName;
 
 /// Everything that makes a schema.
 #[derive(Debug)]
-pub(crate) struct SchemaSource {
-    /// In order, numbered from 1 without gaps.
-    pub(crate) migrations: &'static [Migration],
-    pub(crate) functions: &'static [Function],
+pub struct SchemaSource {
+    /// In order, numbered from 1 without gaps. The first makes the tables in which they are recorded, as this crate's own does.
+    pub migrations: &'static [Migration],
+    /// Functions for other languages.
+    pub functions: &'static [Function],
     /// Which release carries these functions: an older one does not put its own back.
-    pub(crate) release: &'static str,
+    pub release: &'static str,
 }
 
 /// One step of the schema's life.
 #[derive(Debug)]
-pub(crate) struct Migration {
-    pub(crate) version: i32,
-    pub(crate) name: &'static str,
-    pub(crate) sql: &'static str,
+pub struct Migration {
+    /// Its number.
+    pub version: i32,
+    /// What it is called.
+    pub name: &'static str,
+    /// What it does, with `{schema}` for the schema's name.
+    pub sql: &'static str,
 }
 
 /// One function for other languages; its file creates it under its own name, perhaps with several signatures.
 #[derive(Debug)]
-pub(crate) struct Function {
-    pub(crate) name: &'static str,
-    pub(crate) sql: &'static str,
+pub struct Function {
+    /// Its name, without the schema.
+    pub name: &'static str,
+    /// The text that creates it, with `{schema}` for the schema's name.
+    pub sql: &'static str,
 }
 
 macro_rules! migrations {
@@ -130,6 +139,7 @@ mod tests {
         for function in OURS.functions {
             assert!(!function.sql.contains("language sql"), "{} would be planned on every call", function.name);
             assert!(!function.sql.contains("$$"), "{} must quote its body with $reveille$", function.name);
+            assert!(function.sql.contains("is 'Reveille: "), "{} must say in a comment whose it is", function.name);
             assert!(function.sql.contains(&format!("create or replace function {{schema}}.{}(", function.name)));
         }
     }

@@ -1,15 +1,17 @@
-//! The two lesser ways to look at a certificate, as libpq's `require` and `verify-ca` do.
+//! The ways to look at a certificate, as libpq's `require`, `verify-ca` and `verify-full` do.
 //!
-//! Both still prove that the server holds the certificate's key; they differ in whom they believe.
+//! All of them prove that the server holds the certificate's key; they differ in whom they believe.
 
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::VerifierBuilderError;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::server::{ParsedCertificate, VerifierBuilderError};
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+
+use super::Trust;
 
 /// Believes any certificate.
 #[derive(Debug)]
@@ -58,20 +60,30 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// Believes a certificate from a trusted issuer, whatever name it carries.
-#[derive(Debug)]
-pub(super) struct AnyName {
-    strict: Arc<WebPkiServerVerifier>,
+/// Which name a certificate must carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    Any,
+    TheServers,
 }
 
-impl AnyName {
-    pub(super) fn new(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Self, VerifierBuilderError> {
-        let strict = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
-        Ok(Self { strict })
+/// Believes a certificate from a trusted issuer, and one that is trusted itself although it is an authority's own: so are
+/// those made as PostgreSQL's documentation shows.
+#[derive(Debug)]
+pub(super) struct KnownIssuer {
+    strict: Arc<WebPkiServerVerifier>,
+    named: Vec<CertificateDer<'static>>,
+    name: Name,
+}
+
+impl KnownIssuer {
+    pub(super) fn new(trust: Trust, name: Name, provider: Arc<CryptoProvider>) -> Result<Self, VerifierBuilderError> {
+        let strict = WebPkiServerVerifier::builder_with_provider(Arc::new(trust.roots), provider).build()?;
+        Ok(Self { strict, named: trust.named, name })
     }
 }
 
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for KnownIssuer {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -81,13 +93,20 @@ impl ServerCertVerifier for AnyName {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let verdict = self.strict.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match verdict {
+        let Err(Error::InvalidCertificate(refused)) = &verdict else { return verdict };
+        let any_name = self.name == Name::Any;
+        match refused {
             // The name is looked at last, after issuer, dates and use, so nothing else is wrong with it.
-            Err(Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            other => other,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } if any_name => {}
+            // The dates are looked at before the use.
+            refused if is_an_authoritys_own(refused) && self.named.iter().any(|named| named == end_entity) => {
+                if !any_name {
+                    verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                }
+            }
+            _ => return verdict,
         }
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -111,4 +130,9 @@ impl ServerCertVerifier for AnyName {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.strict.supported_verify_schemes()
     }
+}
+
+/// Whether a server shows a certificate that is made to issue others. The TLS library has no word of its own for it.
+pub(super) fn is_an_authoritys_own(refused: &CertificateError) -> bool {
+    matches!(refused, CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity"))
 }

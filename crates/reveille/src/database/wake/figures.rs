@@ -35,6 +35,14 @@ pub struct WakeFigures {
     pub peers: u64,
 }
 
+impl WakeFigures {
+    /// How many hints a statement carried on average; 1 when there were none.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio to look at")]
+    pub fn coalescing(&self) -> f64 {
+        if self.sent == 0 { 1.0 } else { self.announced as f64 / self.sent as f64 }
+    }
+}
+
 impl Figures {
     pub(super) fn connected(&self) {
         self.connects.fetch_add(1, Ordering::Relaxed);

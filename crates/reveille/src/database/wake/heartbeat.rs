@@ -1,18 +1,21 @@
 //! One statement every twelve seconds: the whole idle load of a process.
 //!
 //! Owns its text, composed of our own part and the surveys of all sources, and what its answer means. Promises that a hint
-//! which was lost with a dying peer, and a due that nobody announced, are found by the next beat at the latest.
+//! which was lost with a dying peer, and a due that nobody announced, are found by the next beat at the latest; and that a
+//! source whose survey fails harms nobody else: it is asked apart, and watches until it can be asked again.
 //!
 //! Next: [`super::listener`], which sends it.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reveille_wake::Cause;
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
+use tracing::{info, warn};
 
-use super::roster::Roster;
+use super::lost::{Lost, answered};
+use super::roster::{Entry, Roster, SourceNumber};
 use super::work_source::WorkSource;
 use super::{Node, NodeId};
 use crate::database::SchemaName;
@@ -22,63 +25,138 @@ use crate::database::statements::HEARTBEAT;
 /// Work that has been ready for longer than this was announced by nobody; younger work may have its hint on the way.
 const UNANNOUNCED_AFTER_S: f64 = 1.0;
 
-/// The statement for the sources there are, prepared on one connection.
-#[derive(Debug)]
+/// What the heartbeat remembers from beat to beat.
+#[derive(Debug, Default)]
 pub(super) struct Heartbeat {
-    version: u64,
-    sources: Vec<Arc<dyn WorkSource>>,
-    statement: tokio_postgres::Statement,
+    /// Sources whose survey failed: asked alone, so that they cannot spoil the answer of the others.
+    apart: BTreeSet<SourceNumber>,
 }
 
-/// What a beat said about the other nodes.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Peers(pub(super) BTreeSet<NodeId>);
+/// Whom a beat is for.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub(super) client: &'a Client,
+    pub(super) schema: &'a SchemaName,
+    pub(super) node: &'a Node,
+    pub(super) roster: &'a Roster,
+    /// How long each answer may take.
+    pub(super) within: Duration,
+}
+
+/// What a beat said about the nodes.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    /// The others that live.
+    pub(super) peers: BTreeSet<NodeId>,
+    /// Whether they took us for dead until now: what they had to say, they did not say to us.
+    pub(super) was_silent: bool,
+}
 
 impl Heartbeat {
-    pub(super) async fn prepare(client: &Client, schema: &SchemaName, roster: &Roster) -> Result<Self, Error> {
-        // Read first: a source that joins meanwhile makes us stale, never forgotten.
-        let version = roster.version();
-        let sources = roster.all();
-        let text = compose(&HEARTBEAT.text(schema), schema, sources.iter().map(|source| source.survey()));
-        let statement = client.prepare(&text).await?;
-        Ok(Self { version, sources, statement })
-    }
-
-    pub(super) fn is_stale(&self, roster: &Roster) -> bool {
-        self.version != roster.version()
-    }
-
     /// Sends it, and rings and arms what the answer calls for.
-    pub(super) async fn beat(&self, client: &Client, node: &Node, echo: &str) -> Result<Peers, Error> {
-        let horizon = (node.heartbeat * 2).as_secs_f64();
-        let silence = node.silence().as_secs_f64();
-        let waited: Vec<Vec<String>> = self.sources.iter().map(|source| source.waited()).collect();
-        let id = node.id.number();
-        let mut params: Vec<Param<'_>> = vec![&id, &node.name, &node.channel, &echo, &silence];
-        if !self.sources.is_empty() {
-            params.push(&horizon);
+    pub(super) async fn beat(&mut self, asking: Asking<'_>, echo: &str) -> Result<Nodes, Lost> {
+        let entries = asking.roster.entries();
+        self.apart.retain(|number| entries.iter().any(|(own, _)| own == number));
+        let (alone, together): (Vec<Entry>, Vec<Entry>) =
+            entries.into_iter().partition(|(number, _)| self.apart.contains(number));
+        match asking.own_and_surveys(echo, &together).await {
+            Ok(nodes) => {
+                self.ask_apart(asking, &alone).await?;
+                Ok(nodes)
+            }
+            Err(refused) if refused.was_refused() && !together.is_empty() => {
+                warn!(error = refused.as_error(), "the heartbeat was refused as a whole, asking source by source");
+                let nodes = asking.own_and_surveys(echo, &[]).await?;
+                self.ask_apart(asking, &alone).await?;
+                self.ask_apart(asking, &together).await?;
+                Ok(nodes)
+            }
+            Err(lost) => Err(lost),
         }
-        params.extend(waited.iter().map(|keys| keys as Param<'_>));
-        let rows = client.query(&self.statement, &params).await?;
-        for (number, source) in self.sources.iter().enumerate() {
+    }
+
+    async fn ask_apart(&mut self, asking: Asking<'_>, entries: &[Entry]) -> Result<(), Lost> {
+        for entry in entries {
+            let (number, source) = entry;
+            match asking.survey(source.as_ref()).await {
+                Ok(()) => {
+                    if self.apart.remove(number) {
+                        info!(source = source.name(), "the survey of a source succeeds again");
+                        asking.roster.set_surveyed(entry, true, now());
+                    }
+                }
+                Err(refused) if refused.was_refused() => {
+                    if self.apart.insert(*number) {
+                        let (source, error) = (source.name(), refused.as_error());
+                        warn!(source, error, "the survey of a source fails: it is asked apart, and watches meanwhile");
+                    }
+                    asking.roster.set_surveyed(entry, false, now());
+                }
+                Err(lost) => return Err(lost),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Asking<'_> {
+    async fn own_and_surveys(self, echo: &str, entries: &[Entry]) -> Result<Nodes, Lost> {
+        let node = self.node;
+        let (id, silence, horizon) = (node.id.number(), node.silence().as_secs_f64(), self.horizon());
+        let waited: Vec<Vec<String>> = entries.iter().map(|(_, source)| source.waited()).collect();
+        let own: [Param<'_>; 5] = [&id, &node.name, &node.channel, &echo, &silence];
+        let mut params: Vec<(Param<'_>, Type)> = own.into_iter().zip(HEARTBEAT.types.iter().cloned()).collect();
+        params.push((&horizon, Type::FLOAT8));
+        params.extend(waited.iter().map(|keys| (keys as Param<'_>, Type::TEXT_ARRAY)));
+        let surveys = entries.iter().map(|(_, source)| source.survey());
+        let text = compose(&HEARTBEAT.text(self.schema), self.schema, surveys);
+        let rows = answered(self.within, self.client.query_typed(&text, &params)).await?;
+        for (number, (_, source)) in entries.iter().enumerate() {
             follow(source.as_ref(), &waited[number], &findings(&rows, number));
         }
-        let peers = rows.iter().filter(|row| row.get::<_, i32>(0) < 0);
-        Ok(Peers(peers.filter_map(|row| row.get::<_, Option<&str>>(1)?.parse().ok()).collect()))
+        Ok(nodes(&rows, silence))
+    }
+
+    async fn survey(self, source: &dyn WorkSource) -> Result<(), Lost> {
+        let (waited, horizon) = (source.waited(), self.horizon());
+        let text = survey(0, source.survey(), self.schema, (1, 2));
+        let params: [(Param<'_>, Type); 2] = [(&horizon, Type::FLOAT8), (&waited, Type::TEXT_ARRAY)];
+        let rows = answered(self.within, self.client.query_typed(&text, &params)).await?;
+        follow(source, &waited, &findings(&rows, 0));
+        Ok(())
+    }
+
+    fn horizon(self) -> f64 {
+        (self.node.heartbeat * 2).as_secs_f64()
     }
 }
 
 /// Our own part, and the surveys behind it: `$6` is the horizon, `$7` and on are the waited keys of each source.
 fn compose<'a>(own: &str, schema: &SchemaName, surveys: impl Iterator<Item = &'a str>) -> String {
-    let surveys = surveys.enumerate().map(|(number, survey)| {
-        let survey = survey
-            .replace("{schema}", &schema.quoted())
-            .replace("{keys}", &format!("${}::text[]", number + 7))
-            .replace("{horizon}", "$6::float8");
-        format!("select {number}, key, due_s from ({survey}) as survey_{number}")
-    });
+    let surveys = surveys.enumerate().map(|(number, text)| survey(number, text, schema, (6, number + 7)));
     let parts: Vec<String> = std::iter::once(own.trim_end().to_owned()).chain(surveys).collect();
     parts.join("\nunion all\n")
+}
+
+/// Cast, because a survey may bring keys that are no text; on lines of its own, because it may end in a comment.
+fn survey(number: usize, text: &str, schema: &SchemaName, (horizon, keys): (usize, usize)) -> String {
+    let text = text
+        .replace("{schema}", &schema.quoted())
+        .replace("{keys}", &format!("${keys}::text[]"))
+        .replace("{horizon}", &format!("${horizon}::float8"));
+    format!("select {number}, key::text, due_s::float8 from (\n{text}\n) as survey_{number}")
+}
+
+fn nodes(rows: &[Row], silence: f64) -> Nodes {
+    let own = rows.iter().filter(|row| row.get::<_, i32>(0) < 0);
+    let mut nodes = Nodes { peers: BTreeSet::new(), was_silent: false };
+    for row in own {
+        match row.get::<_, Option<&str>>(1) {
+            Some(peer) => nodes.peers.extend(peer.parse::<NodeId>()),
+            None => nodes.was_silent = row.get::<_, Option<f64>>(2).is_none_or(|seconds| seconds > silence),
+        }
+    }
+    nodes
 }
 
 fn findings(rows: &[Row], number: usize) -> HashMap<&str, f64> {
@@ -102,6 +180,10 @@ fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,11 +191,12 @@ mod tests {
     #[test]
     fn each_source_has_its_own_keys_and_all_share_the_horizon() {
         let schema = "odd name".parse().unwrap();
-        let survey = "select key, due_s from {schema}.todo where key = any({keys}) and due_s < {horizon}";
+        let survey = "select key, due_s from {schema}.todo where key = any({keys}) and due_s < {horizon} -- cheap";
 
         let text = compose("select 1\n", &schema, [survey, survey].into_iter());
 
-        assert!(text.contains("select 0, key, due_s from (select key, due_s from \"odd name\".todo"), "{text}");
+        assert!(text.contains("from (\nselect key, due_s from \"odd name\".todo"), "{text}");
+        assert!(text.contains("-- cheap\n) as survey_0"), "{text}");
         assert!(text.contains("any($7::text[])") && text.contains("any($8::text[])"), "{text}");
         assert_eq!(text.matches("$6::float8").count(), 2);
     }

@@ -11,16 +11,17 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use reveille_wake::Cause;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Service;
 use super::budget::Budget;
 use super::hint::{Hint, payloads};
 use super::pause::Pause;
-use crate::database::connection::Connection;
+use super::{Service, supervised};
+use crate::database::connection::{Connection, Param};
 use crate::database::connector::Purpose;
 use crate::database::error::DatabaseError;
 use crate::database::statements::HERALD;
@@ -31,6 +32,8 @@ const PAYLOADS_MAX: usize = 4;
 const HELD_MAX: usize = 4096;
 /// How long a close waits for the last hints.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
+/// A connection that says nothing for so long is given up: meanwhile no hint leaves.
+const SEND_WITHIN: Duration = Duration::from_secs(4);
 
 /// Says what other nodes should look at. Clones are the same herald.
 #[derive(Debug, Clone)]
@@ -65,22 +68,27 @@ impl Herald {
         Self { service }
     }
 
-    /// The committed work under `key` of `source` is ready: other nodes should look. Returns at once.
+    /// The committed work under `key` of `source` is ready: everybody should look, here and elsewhere. Rings the sources of
+    /// that name that are registered in this process, leaves the others to the herald's task, and returns at once.
     pub fn announce(&self, source: &str, key: &str) {
+        self.service.roster.named(source, |here| here.ring(Some(key), Cause::Pushed));
         self.hold(Hint::key(source, key, None));
     }
 
     /// The same for work that becomes ready after `delay`: a retry, a schedule, the end of a short lease.
     pub fn announce_after(&self, source: &str, key: &str, delay: Duration) {
+        self.service.roster.named(source, |here| here.ring_after(key, delay));
         self.hold(Hint::key(source, key, Some(delay)));
     }
 
-    /// Waits until everything announced so far has been sent, for at most two seconds. Without it, a program that pushes
+    /// Waits until everything announced so far has been sent, for at most two seconds, and not at all once the database is
+    /// closed. Without it, a program that pushes
     /// and exits leaves the news to the other nodes' next heartbeat.
     pub async fn flush(&self) {
         let announced = self.outbox().held().announced;
         let mut sent = self.outbox().sent.subscribe();
-        let _ = timeout(FLUSH_WITHIN, sent.wait_for(|sent| *sent >= announced)).await;
+        let all_sent = timeout(FLUSH_WITHIN, sent.wait_for(|sent| *sent >= announced));
+        let _ = self.service.shared.closing.run_until_cancelled(all_sent).await;
     }
 
     fn hold(&self, hint: Hint) {
@@ -95,7 +103,9 @@ impl Herald {
         self.outbox().arrived.notify_one();
         self.outbox().started.get_or_init(|| {
             let (service, closing) = (Arc::clone(&self.service), self.service.shared.closing.clone());
-            self.service.shared.tasks.spawn(run(service, closing));
+            let end = closing.clone();
+            let send = move || run(Arc::clone(&service), end.clone());
+            self.service.shared.tasks.spawn(supervised("herald", closing, send));
         });
     }
 
@@ -158,7 +168,12 @@ async fn send(
     let listed: Vec<Hint> = hints.iter().cloned().collect();
     let payloads = payloads(node.id, &listed, PAYLOADS_MAX);
     let silence = node.silence().as_secs_f64();
-    connection.execute(&HERALD, &[&node.channel, &payloads, &node.id.number(), &silence]).await?;
+    let id = node.id.number();
+    let params: [Param<'_>; 4] = [&node.channel, &payloads, &id, &silence];
+    let sent = timeout(SEND_WITHIN, connection.execute(&HERALD, &params)).await;
+    sent.unwrap_or_else(|_| {
+        Err(DatabaseError::Timeout { doing: "a hint to the other nodes".to_owned(), cause: None })
+    })?;
     service.figures.sent();
     Ok(())
 }

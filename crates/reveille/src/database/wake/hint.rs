@@ -23,6 +23,9 @@ use crate::database::SchemaName;
 /// PostgreSQL takes 7999 bytes.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 7900;
 
+/// Longer sources and keys are not written out.
+const WORD_BYTES_MAX: usize = 512;
+
 /// One thing to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Hint {
@@ -51,13 +54,14 @@ pub(super) fn channel(schema: &SchemaName) -> String {
 }
 
 impl Hint {
-    /// A hint that fits on one line, however the key looks: what cannot be written is widened to its source.
+    /// A hint that fits on one line, however the key looks: what cannot be written is widened to its source, and what
+    /// cannot be written of a source to everything.
     pub(super) fn key(source: &str, key: &str, delay: Option<Duration>) -> Self {
-        let fits = !key.is_empty() && key != "*" && key.len() <= 512 && !key.contains([' ', '\n']);
-        if fits {
-            return Self::Key { source: source.to_owned(), key: key.to_owned(), delay };
+        match (is_word(source), is_word(key)) {
+            (true, true) => Self::Key { source: source.to_owned(), key: key.to_owned(), delay },
+            (true, false) => Self::Source(source.to_owned()),
+            (false, _) => Self::All,
         }
-        Self::Source(source.to_owned())
     }
 
     fn line(&self) -> String {
@@ -82,6 +86,14 @@ impl Hint {
         };
         words.next().is_none().then_some(hint)
     }
+}
+
+/// Whether the text comes back as it was written. A line's end may be trimmed, so no control characters.
+fn is_word(text: &str) -> bool {
+    !text.is_empty()
+        && text != "*"
+        && text.len() <= WORD_BYTES_MAX
+        && !text.contains(|c: char| c == ' ' || c.is_control())
 }
 
 /// The payloads for these hints, each within the limit; more than `most` of them become one that says "everything".
@@ -146,8 +158,9 @@ mod tests {
 
     #[test]
     fn a_key_that_cannot_be_written_is_widened_to_its_source() {
-        for awkward in ["", "*", "two words", "two\nlines", &"x".repeat(513)] {
-            assert_eq!(key("jobs", awkward), Hint::Source("jobs".to_owned()), "{awkward}");
+        for awkward in ["", "*", "two words", "two\nlines", "end\r", "nul\0", &"x".repeat(513), &"ä".repeat(257)] {
+            assert_eq!(key("jobs", awkward), Hint::Source("jobs".to_owned()), "{awkward:?}");
+            assert_eq!(key(awkward, "mail"), Hint::All, "{awkward:?}");
         }
     }
 
@@ -183,8 +196,15 @@ mod tests {
         }
 
         #[test]
+        fn whatever_the_names_the_hint_comes_back_as_it_left(source in any::<String>(), name in any::<String>()) {
+            let (origin, hints) = (NodeId::random(), vec![key(&source, &name)]);
+            let said = payloads(origin, &hints, 4).iter().filter_map(|payload| parse(payload)).collect::<Vec<_>>();
+            prop_assert_eq!(said, [Said::Hints { origin: Some(origin), hints }]);
+        }
+
+        #[test]
         fn every_payload_stays_within_the_limit(lengths in proptest::collection::vec(1..512_usize, 0..100)) {
-            let hints: Vec<Hint> = lengths.iter().map(|length| key("jobs", &"x".repeat(*length))).collect();
+            let hints: Vec<Hint> = lengths.iter().map(|length| key("jobs", &"ä".repeat(*length))).collect();
             for payload in payloads(NodeId::random(), &hints, 1_000) {
                 prop_assert!(payload.len() <= PAYLOAD_BYTES_MAX);
             }

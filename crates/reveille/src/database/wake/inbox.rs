@@ -7,11 +7,13 @@
 //! Next: [`super::work_source`], whom they ring.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reveille_wake::Cause;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
+use super::Service;
 use super::budget::Budget;
 use super::figures::Figures;
 use super::hint::Hint;
@@ -24,6 +26,12 @@ const HELD_MAX: usize = 4096;
 pub(super) struct Inbox {
     held: Mutex<BTreeSet<Hint>>,
     arrived: Notify,
+}
+
+/// Rings what arrives until the database closes. Begins with everything: what was under way when this panicked is gone.
+pub(super) async fn run(service: Arc<Service>, closing: CancellationToken) {
+    service.roster.ring_all(Cause::Reconnected);
+    let _ = closing.run_until_cancelled(service.inbox.ring(&service.roster)).await;
 }
 
 impl Inbox {
@@ -60,7 +68,7 @@ impl Inbox {
 
 fn ring(roster: &Roster, hint: &Hint) {
     match hint {
-        Hint::All => roster.all().iter().for_each(|source| source.ring(None, Cause::Notified)),
+        Hint::All => roster.ring_all(Cause::Notified),
         Hint::Source(name) => roster.named(name, |source| source.ring(None, Cause::Notified)),
         Hint::Key { source, key, delay: None } => roster.named(source, |it| it.ring(Some(key), Cause::Notified)),
         Hint::Key { source, key, delay: Some(delay) } => roster.named(source, |it| it.ring_after(key, *delay)),

@@ -15,21 +15,27 @@ use reveille_wake::{Cause, LinkState};
 use tokio::sync::watch;
 use tokio::time::{sleep_until, timeout};
 use tokio_postgres::{AsyncMessage, Client};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
-use super::heartbeat::{Heartbeat, Peers};
+use super::heartbeat::{Asking, Heartbeat};
 use super::hint::{self, Said};
+use super::lost::{Lost, answered};
 use super::pause::Pause;
 use super::{NodeId, Service};
+use crate::database::connection::Param;
 use crate::database::connector::{Opened, Purpose, Wire};
-use crate::database::error::DatabaseError;
+use crate::database::options::{Settings, StatementMode};
 use crate::database::statements::{JOIN, LEAVE};
 
 /// How long the echo of a heartbeat, and the heartbeat's own answer, may take.
 const ECHO_WITHIN: Duration = Duration::from_secs(2);
+/// How long the server may work on a heartbeat: it should say no before we take it for silent.
+const STATEMENT_WITHIN: Duration = Duration::from_millis(1500);
 /// How long leaving may hold up a close.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+/// A pooler does not go away by itself.
+const POOLER_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Listener {
@@ -42,27 +48,20 @@ pub(super) struct Listener {
 struct Session {
     client: Client,
     heartbeat: Heartbeat,
-    /// The number of the last echo that came round, and when.
-    echoes: watch::Receiver<(u64, Instant)>,
+    probe: watch::Sender<Probe>,
     /// Cancelled when the connection ends.
     ended: CancellationToken,
-    echo: u64,
     beat_at: Instant,
+    /// Ends the reader. A connection that owes us an answer would otherwise live as long as the silence lasts.
+    _over: DropGuard,
 }
 
-/// Why a session ended, or did not begin. Told to the log only: the link says it to everybody else.
-#[derive(Debug, thiserror::Error)]
-enum Lost {
-    #[error("could not open it")]
-    Unopened(#[from] DatabaseError),
-    #[error("a statement on it failed")]
-    Failed(#[from] tokio_postgres::Error),
-    #[error(
-        "no answer or echo came within {0:?}; if this repeats, a transaction pooler swallows notifications, and a direct URL for LISTEN is needed"
-    )]
-    Silent(Duration),
-    #[error("it ended")]
-    Ended,
+/// The echo we wait for. Its number is random: neither a late echo of an earlier session nor a forged one can pass for it,
+/// or push it aside.
+#[derive(Debug)]
+struct Probe {
+    number: u64,
+    heard: Option<Instant>,
 }
 
 /// What can happen to a session.
@@ -76,11 +75,18 @@ enum Turn {
 
 impl Listener {
     pub(super) fn new(service: Arc<Service>) -> Self {
-        Self { service, link: LinkState::new(ECHO_WITHIN), peers: BTreeSet::new() }
+        let mut link = LinkState::new(ECHO_WITHIN);
+        if service.roster.link().is_proven() {
+            // The listener before us panicked, and nothing has been heard since.
+            link.echoed(now());
+            link.lost(now());
+        }
+        Self { service, link, peers: BTreeSet::new() }
     }
 
     /// Until the database closes: connects, listens, and connects again.
     pub(super) async fn run(mut self, closing: CancellationToken) {
+        self.service.roster.set_link(self.link.link());
         let mut pause = Pause::default();
         while !closing.is_cancelled() {
             let ended = match closing.run_until_cancelled(self.connect()).await {
@@ -97,9 +103,12 @@ impl Listener {
     fn lost(&mut self, lost: &Lost, pause: &mut Pause) -> Duration {
         self.link.attempt_failed(now());
         self.service.roster.set_link(self.link.link());
-        let retry_in = pause.next();
-        let error: &dyn std::error::Error = lost;
-        warn!(error, ?retry_in, "lost the LISTEN connection, trying again");
+        let retry_in = if matches!(lost, Lost::Pooler(_)) { POOLER_AGAIN } else { pause.next() };
+        warn!(
+            error = lost.as_error(),
+            ?retry_in,
+            "no LISTEN connection, trying again; until then work is found by looking often"
+        );
         retry_in
     }
 
@@ -107,29 +116,38 @@ impl Listener {
     /// the row and tells us, or has committed before our first look.
     async fn connect(&self) -> Result<Session, Lost> {
         let Service { shared, node, .. } = self.service.as_ref();
-        let opened = shared.listen.open(&shared.settings, Purpose::Listen).await?;
-        let (client, echoes, ended) = self.read(opened);
+        // Always with the settings of a session of our own: a pooler refuses them, or is found out by their absence.
+        let direct = Settings { mode: StatementMode::Direct, ..shared.settings.clone() };
+        let opened = shared.listen.open(&direct, Purpose::Listen).await?;
+        let session = self.read(opened);
         let setting_up = async {
-            let (join, listen) = (JOIN.text(&shared.settings.schema), listen_text(&node.channel));
-            client.execute(&join, &[&node.id.number(), &node.name]).await?;
-            client.batch_execute(&listen).await?;
-            Heartbeat::prepare(&client, &shared.settings.schema, &self.service.roster).await
+            let params: [Param<'_>; 2] = [&node.id.number(), &node.name];
+            let typed: Vec<_> = params.into_iter().zip(JOIN.types.iter().cloned()).collect();
+            let joined = session.client.execute_typed(&JOIN.text(&shared.settings.schema), &typed).await?;
+            if joined > 0 {
+                session.client.batch_execute(&listen_text(&node.channel)).await?;
+            }
+            Ok(joined)
         };
-        let heartbeat = answered(shared.settings.connect_timeout, setting_up).await?;
-        Ok(Session { client, heartbeat, echoes, ended, echo: 0, beat_at: now() })
+        match answered(shared.settings.connect_timeout, setting_up).await? {
+            0 => Err(Lost::Pooler(None)),
+            _ => Ok(session),
+        }
     }
 
     /// Reads on a task of its own, which waits for nothing but the socket: a listener that stops reading holds back
     /// VACUUM for the whole database.
-    fn read(&self, opened: Opened) -> (Client, watch::Receiver<(u64, Instant)>, CancellationToken) {
-        let (heard, echoes) = watch::channel((0, now()));
-        let ended = CancellationToken::new();
-        let (service, end) = (Arc::clone(&self.service), ended.clone().drop_guard());
+    fn read(&self, opened: Opened) -> Session {
+        let (probe, ended, over) =
+            (watch::Sender::new(Probe { number: 0, heard: None }), CancellationToken::new(), CancellationToken::new());
+        let (service, heard, end) = (Arc::clone(&self.service), probe.clone(), ended.clone().drop_guard());
+        let until = over.clone();
         self.service.shared.tasks.spawn(async move {
             let _end = end;
-            read(opened.wire, &service, &heard).await;
+            until.run_until_cancelled(read(opened.wire, &service, &heard)).await;
         });
-        (opened.client, echoes, ended)
+        let (client, heartbeat, beat_at) = (opened.client, Heartbeat::default(), now());
+        Session { client, heartbeat, probe, ended, beat_at, _over: over.drop_guard() }
     }
 
     /// Until the connection fails, or the database closes (`Ok`).
@@ -141,8 +159,9 @@ impl Listener {
     ) -> Result<(), Lost> {
         self.service.figures.connected();
         loop {
-            match self.next_turn(&mut session, closing).await {
-                Turn::Beat => self.beat(&mut session).await?,
+            match self.next_turn(&session, closing).await {
+                // Dropped in the middle by a close: then we leave, and need no answer.
+                Turn::Beat => closing.run_until_cancelled(self.beat(&mut session)).await.unwrap_or(Ok(()))?,
                 Turn::Echoed(at) => {
                     pause.reset();
                     self.proven(at);
@@ -160,14 +179,13 @@ impl Listener {
         }
     }
 
-    async fn next_turn(&self, session: &mut Session, closing: &CancellationToken) -> Turn {
+    async fn next_turn(&self, session: &Session, closing: &CancellationToken) -> Turn {
         let overdue = self.link.check_at();
-        let echo = session.echo;
         tokio::select! {
             biased;
             () = closing.cancelled() => Turn::Shutdown,
             () = session.ended.cancelled() => Turn::Ended,
-            Ok(heard) = session.echoes.wait_for(|heard| heard.0 == echo), if overdue.is_some() => Turn::Echoed(heard.1),
+            at = echoed(&session.probe), if overdue.is_some() => Turn::Echoed(at),
             () = until(overdue) => Turn::Overdue,
             () = until(Some(session.beat_at)), if overdue.is_none() => Turn::Beat,
         }
@@ -175,22 +193,24 @@ impl Listener {
 
     async fn beat(&mut self, session: &mut Session) -> Result<(), Lost> {
         let Service { shared, node, roster, .. } = self.service.as_ref();
-        if session.heartbeat.is_stale(roster) {
-            let prepared = Heartbeat::prepare(&session.client, &shared.settings.schema, roster);
-            session.heartbeat = answered(ECHO_WITHIN, prepared).await?;
-        }
-        session.echo += 1;
+        let number = fastrand::u64(..);
+        session.probe.send_replace(Probe { number, heard: None });
         session.beat_at = now() + node.heartbeat;
         self.link.probed(now());
-        let echo = hint::echo(node.id, session.echo);
-        let Peers(peers) = answered(ECHO_WITHIN, session.heartbeat.beat(&session.client, node, &echo)).await?;
-        self.service.figures.beat(peers.len());
+        let (client, schema) = (&session.client, &shared.settings.schema);
+        let asking = Asking { client, schema, node, roster, within: ECHO_WITHIN };
+        let nodes = session.heartbeat.beat(asking, &hint::echo(node.id, number)).await?;
+        self.service.figures.beat(nodes.peers.len());
         // It may have died between its commit and its hint. One that left in order is missed too: one look, no harm.
-        if !self.peers.is_subset(&peers) {
+        if !self.peers.is_subset(&nodes.peers) {
             info!("another node has gone");
-            self.service.roster.ring_all(Cause::PeerLost);
+            roster.ring_all(Cause::PeerLost);
         }
-        self.peers = peers;
+        if nodes.was_silent {
+            warn!("this node was silent for so long that the others had given it up");
+            roster.ring_all(Cause::Reconnected);
+        }
+        self.peers = nodes.peers;
         Ok(())
     }
 
@@ -208,25 +228,19 @@ impl Listener {
 
     async fn leave(&self, session: &Session) {
         let Service { shared, node, .. } = self.service.as_ref();
-        let leave = LEAVE.text(&shared.settings.schema);
+        let (leave, id) = (LEAVE.text(&shared.settings.schema), node.id.number());
+        let typed: [(Param<'_>, _); 1] = [(&id, LEAVE.types[0].clone())];
         // If this fails, the row is forgotten by whoever finds it silent.
-        let _ = timeout(LEAVE_WITHIN, session.client.execute(&leave, &[&node.id.number()])).await;
+        let _ = timeout(LEAVE_WITHIN, session.client.execute_typed(&leave, &typed)).await;
     }
 }
 
-async fn answered<T>(
-    within: Duration,
-    asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, Lost> {
-    Ok(timeout(within, asked).await.map_err(|_| Lost::Silent(within))??)
-}
-
-async fn read(mut wire: Wire, service: &Service, echoes: &watch::Sender<(u64, Instant)>) {
+async fn read(mut wire: Wire, service: &Service, probe: &watch::Sender<Probe>) {
     while let Some(Ok(message)) = poll_fn(|context| wire.poll_message(context)).await {
         let AsyncMessage::Notification(notification) = message else { continue };
         match hint::parse(notification.payload()) {
             Some(Said::Echo { origin, number }) if origin == service.node.id => {
-                echoes.send_replace((number, now()));
+                probe.send_if_modified(|probe| probe.hear(number));
             }
             // What we said ourselves has rung here already.
             Some(Said::Hints { origin, hints }) if origin != Some(service.node.id) => {
@@ -239,7 +253,27 @@ async fn read(mut wire: Wire, service: &Service, echoes: &watch::Sender<(u64, In
 
 /// The echo need not survive a crash, so it does not wait for the disk.
 fn listen_text(channel: &str) -> String {
-    format!("set synchronous_commit = off; listen {channel}")
+    let limit = STATEMENT_WITHIN.as_millis();
+    format!("set synchronous_commit = off; set statement_timeout = {limit}; listen {channel}")
+}
+
+impl Probe {
+    fn hear(&mut self, number: u64) -> bool {
+        let is_it = self.number == number && self.heard.is_none();
+        if is_it {
+            self.heard = Some(now());
+        }
+        is_it
+    }
+}
+
+async fn echoed(probe: &watch::Sender<Probe>) -> Instant {
+    let mut probe = probe.subscribe();
+    let heard = probe.wait_for(|probe| probe.heard.is_some()).await.ok().and_then(|probe| probe.heard);
+    match heard {
+        Some(at) => at,
+        None => std::future::pending().await,
+    }
 }
 
 async fn until(at: Option<Instant>) {

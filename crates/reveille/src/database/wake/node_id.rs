@@ -1,6 +1,7 @@
 //! Which process is which.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 
 /// A number that no other process has; new with every start, so that nobody inherits a dead one's name.
@@ -9,7 +10,9 @@ pub(crate) struct NodeId(i64);
 
 impl NodeId {
     pub(crate) fn random() -> Self {
-        Self(fastrand::i64(1..))
+        // Keyed by the system's randomness; a generator seeded with the time since boot could repeat itself elsewhere.
+        let number = RandomState::new().hash_one(std::process::id()) >> 1;
+        Self(number.cast_signed().max(1))
     }
 
     pub(crate) fn number(self) -> i64 {

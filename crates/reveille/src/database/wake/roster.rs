@@ -1,71 +1,113 @@
-//! The sources of work that are registered, and what they all know of the link.
+//! The sources of work that are registered, and what they know of the link.
+//!
+//! Promises that each source ends up knowing the link as it is, and that nobody's code (a source, an observer behind it)
+//! runs under a lock of ours: it may ask for the link, register, or announce.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
 
 use reveille_wake::{Cause, Link};
 
 use super::work_source::WorkSource;
 
-/// A source and the number under which it was registered.
-type Entry = (u64, Arc<dyn WorkSource>);
+/// The number under which a source was registered.
+pub(super) type SourceNumber = u64;
+
+/// A source and its number.
+pub(super) type Entry = (SourceNumber, Arc<dyn WorkSource>);
 
 #[derive(Debug)]
 pub(super) struct Roster {
     entries: RwLock<Vec<Entry>>,
-    /// Grows with every change, so that the heartbeat knows when to compose itself anew.
-    version: AtomicU64,
-    link: Mutex<Link>,
+    numbers: AtomicU64,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    link: Link,
+    /// Sources whose survey fails, and since when. A hint lost to them is found by no heartbeat, so that they must watch.
+    unsurveyed: BTreeMap<SourceNumber, Instant>,
 }
 
 impl Roster {
     pub(super) fn new() -> Self {
-        let link = Mutex::new(Link::Connecting { attempts: 0 });
-        Self { entries: RwLock::default(), version: AtomicU64::new(0), link }
+        let known = Known { link: Link::Connecting { attempts: 0 }, unsurveyed: BTreeMap::new() };
+        Self { entries: RwLock::default(), numbers: AtomicU64::new(0), known: Mutex::new(known) }
     }
 
     /// Adds a source, which learns how the link is. Returns the number to remove it by.
-    pub(super) fn add(&self, source: Arc<dyn WorkSource>) -> u64 {
-        // Held throughout, so that a change of the link reaches the newcomer before or after, never not at all.
-        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        source.set_link(*link);
-        let number = self.version.fetch_add(1, Ordering::AcqRel);
-        self.entries.write().unwrap_or_else(PoisonError::into_inner).push((number, source));
+    pub(super) fn add(&self, source: Arc<dyn WorkSource>) -> SourceNumber {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).push((number, Arc::clone(&source)));
+        self.tell_link(&(number, source));
         number
     }
 
-    pub(super) fn remove(&self, number: u64) {
+    pub(super) fn remove(&self, number: SourceNumber) {
         self.entries.write().unwrap_or_else(PoisonError::into_inner).retain(|(own, _)| *own != number);
-        self.version.fetch_add(1, Ordering::AcqRel);
+        self.known().unsurveyed.remove(&number);
     }
 
-    pub(super) fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
-    }
-
-    pub(super) fn all(&self) -> Vec<Arc<dyn WorkSource>> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        entries.iter().map(|(_, source)| Arc::clone(source)).collect()
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Calls `ring` for every source of that name: two dispatchers of one kind may share a process.
     pub(super) fn named(&self, name: &str, ring: impl Fn(&dyn WorkSource)) {
-        for source in self.all().iter().filter(|source| source.name() == name) {
+        for (_, source) in self.entries().iter().filter(|(_, source)| source.name() == name) {
             ring(source.as_ref());
         }
     }
 
     pub(super) fn ring_all(&self, cause: Cause) {
-        self.all().iter().for_each(|source| source.ring(None, cause));
+        self.entries().iter().for_each(|(_, source)| source.ring(None, cause));
     }
 
     pub(super) fn set_link(&self, link: Link) {
-        let mut known = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = link;
-        self.all().iter().for_each(|source| source.set_link(link));
+        self.known().link = link;
+        self.entries().iter().for_each(|entry| self.tell_link(entry));
     }
 
     pub(super) fn link(&self) -> Link {
-        *self.link.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known().link
+    }
+
+    /// The heartbeat could not ask about this source, or can again.
+    pub(super) fn set_surveyed(&self, entry: &Entry, surveyed: bool, now: Instant) {
+        let mut known = self.known();
+        if surveyed {
+            known.unsurveyed.remove(&entry.0);
+        } else {
+            known.unsurveyed.entry(entry.0).or_insert(now);
+        }
+        drop(known);
+        self.tell_link(entry);
+    }
+
+    /// Of two who tell, the later may have read the earlier link; so each looks again after it has told.
+    fn tell_link(&self, (number, source): &Entry) {
+        loop {
+            let told = self.known().link_of(*number);
+            source.set_link(told);
+            if self.known().link_of(*number) == told {
+                return;
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn link_of(&self, number: SourceNumber) -> Link {
+        match self.unsurveyed.get(&number) {
+            Some(since) if self.link.is_proven() => Link::Stalled { since: *since },
+            Some(_) | None => self.link,
+        }
     }
 }

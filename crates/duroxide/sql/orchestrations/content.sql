@@ -1,0 +1,41 @@
+-- What the turns under tokens $1 need beside their messages: the instance, the history of its execution, its values.
+-- A statement of its own, after the claim: the claim's snapshot may be older than the turn before it.
+-- part: 0 the instance, 1 an event, 2 a value. An instance that was never acknowledged has only its lone history.
+-- locks:  nothing
+with turn as materialized (
+  select
+    b.lock_token,
+    b.instance_id,
+    i.name,
+    i.version,
+    coalesce(i.current_execution_id, 1) as execution_id
+  from {schema}.mailbox b
+  left join {schema}.instance i on i.instance_id = b.instance_id
+  where b.lock_token = any ($1)
+)
+select
+  0 as part,
+  t.lock_token,
+  t.execution_id as number,
+  t.name as first,
+  t.version as second
+from turn t
+union all
+select
+  1,
+  t.lock_token,
+  h.event_id,
+  h.event,
+  null
+from turn t
+join {schema}.history h on h.instance_id = t.instance_id and h.execution_id = t.execution_id
+union all
+select
+  2,
+  t.lock_token,
+  k.updated_ms,
+  k.key,
+  k.value
+from turn t
+join {schema}.kv_store k on k.instance_id = t.instance_id
+order by 1, 3

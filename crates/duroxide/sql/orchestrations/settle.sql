@@ -1,0 +1,243 @@
+-- Commit the turn of instance $1 under token $2, as a whole, if the lock is still ours; otherwise change nothing.
+-- $3 execution; $4, $5, $6 name, version, parent; $7 pinned version; $8, $9 status and output; $10 whether it ended;
+-- $11, $12 custom status and whether it changed; $13, $14 event ids and events; $15 to $18 changed values (keys, values,
+-- times, whether all others are cleared); $19 to $24 activities (instance, execution, id, session, tag, item);
+-- $25 to $27 activities to cancel; $28 to $32 messages (instance, item, visible at, whether a start, whether an event of
+-- the queue).
+-- locks:  the mailbox of $1, then what belongs to it; new mailboxes in the order of their names
+-- fences: the token, under the mailbox's lock; settled_token remembers it, so that a second try knows of the first
+with clock as materialized (
+  select clock_timestamp() as now
+), held as materialized (
+  select instance_id
+  from {schema}.mailbox
+  where instance_id = $1
+    and lock_token = $2
+    and locked_until > clock_timestamp()
+  for no key update
+), released as (
+  update {schema}.mailbox b
+  set
+    lock_token = null,
+    locked_until = null,
+    settled_token = $2,
+    known = true,
+    pinned = case
+      when $7::bigint is not null then $7
+      when $3 > (select current_execution_id from {schema}.instance where instance_id = $1) then null
+      else b.pinned
+    end
+  from held
+  where b.instance_id = held.instance_id
+), read as (
+  delete from {schema}.message m
+  using held
+  where m.instance_id = held.instance_id
+    and m.lock_token = $2
+), made as (
+  insert into {schema}.instance as i (
+    instance_id, name, version, current_execution_id, parent_instance_id, custom_status, custom_status_version
+  )
+  select
+    held.instance_id,
+    $4,
+    $5,
+    $3,
+    $6,
+    case when $12 then $11 end,
+    case when $12 then 1 else 0 end
+  from held
+  where $4::text is not null
+    and $5::text is not null
+  on conflict (instance_id) do update
+  set
+    name = excluded.name,
+    version = excluded.version,
+    current_execution_id = greatest(i.current_execution_id, excluded.current_execution_id),
+    parent_instance_id = coalesce(i.parent_instance_id, excluded.parent_instance_id),
+    custom_status = case when $12 then excluded.custom_status else i.custom_status end,
+    custom_status_version = i.custom_status_version + excluded.custom_status_version,
+    updated_at = clock_timestamp()
+), changed as (
+  update {schema}.instance i
+  set
+    current_execution_id = greatest(i.current_execution_id, $3),
+    custom_status = case when $12 then $11 else i.custom_status end,
+    custom_status_version = i.custom_status_version + case when $12 then 1 else 0 end,
+    updated_at = clock_timestamp()
+  from held
+  where i.instance_id = held.instance_id
+    and ($4::text is null or $5::text is null)
+), executed as (
+  insert into {schema}.execution as e (
+    instance_id, execution_id, status, output, event_count, completed_at
+  )
+  select
+    held.instance_id,
+    $3,
+    coalesce($8, 'Running'),
+    $9,
+    cardinality($13::bigint[]),
+    case when $8::text is not null then clock_timestamp() end
+  from held
+  on conflict (instance_id, execution_id) do update
+  set
+    status = coalesce($8, e.status),
+    output = case when $8::text is not null then excluded.output else e.output end,
+    event_count = e.event_count + excluded.event_count,
+    completed_at = coalesce(excluded.completed_at, e.completed_at)
+), appended as (
+  insert into {schema}.history (instance_id, execution_id, event_id, event)
+  select
+    held.instance_id,
+    $3,
+    new.event_id,
+    new.event
+  from held
+  cross join unnest($13::bigint[], $14::text[]) as new (event_id, event)
+), altered as materialized (
+  select
+    new.key,
+    new.value,
+    new.updated_ms
+  from held
+  cross join unnest($15::text[], $16::text[], $17::bigint[]) as new (key, value, updated_ms)
+  union all
+  select
+    old.key,
+    null,
+    (extract(epoch from clock.now) * 1000)::bigint
+  from held
+  cross join clock
+  cross join (
+    select key from {schema}.kv_store where instance_id = $1
+    union
+    select key from {schema}.kv_delta where instance_id = $1
+  ) as old
+  where $18
+    and old.key <> all ($15::text[])
+), whole as materialized (
+  select
+    key,
+    value,
+    updated_ms
+  from altered
+  where $10
+  union all
+  select
+    d.key,
+    d.value,
+    d.updated_ms
+  from held
+  join {schema}.kv_delta d on d.instance_id = held.instance_id
+  where $10
+    and not exists (select from altered where altered.key = d.key)
+), noted as (
+  insert into {schema}.kv_delta (instance_id, key, value, updated_ms)
+  select
+    $1,
+    key,
+    value,
+    updated_ms
+  from altered
+  where not $10
+  on conflict (instance_id, key) do update
+  set
+    value = excluded.value,
+    updated_ms = excluded.updated_ms
+), stored as (
+  insert into {schema}.kv_store (instance_id, key, value, updated_ms)
+  select
+    $1,
+    key,
+    value,
+    updated_ms
+  from whole
+  where value is not null
+  on conflict (instance_id, key) do update
+  set
+    value = excluded.value,
+    updated_ms = excluded.updated_ms
+), removed as (
+  delete from {schema}.kv_store k
+  using whole
+  where k.instance_id = $1
+    and k.key = whole.key
+    and whole.value is null
+), emptied as (
+  delete from {schema}.kv_delta d
+  using held
+  where d.instance_id = held.instance_id
+    and $10
+), scheduled as (
+  insert into {schema}.activity (instance_id, execution_id, activity_id, session_id, tag, work_item, due_at)
+  select
+    new.instance_id,
+    new.execution_id,
+    new.activity_id,
+    new.session_id,
+    new.tag,
+    new.work_item,
+    clock_timestamp()
+  from held
+  cross join unnest($19::text[], $20::bigint[], $21::bigint[], $22::text[], $23::text[], $24::text[])
+    as new (instance_id, execution_id, activity_id, session_id, tag, work_item)
+), cancelled as (
+  delete from {schema}.activity a
+  using held
+  cross join unnest($25::text[], $26::bigint[], $27::bigint[]) as gone (instance_id, execution_id, activity_id)
+  where a.instance_id = gone.instance_id
+    and a.execution_id = gone.execution_id
+    and a.activity_id = gone.activity_id
+), sent as materialized (
+  select
+    new.instance_id,
+    new.work_item,
+    coalesce(to_timestamp(new.visible_at), clock.now) as visible_at,
+    new.is_start,
+    new.is_event,
+    new.place
+  from held
+  cross join clock
+  cross join unnest($28::text[], $29::text[], $30::float8[], $31::boolean[], $32::boolean[])
+    with ordinality as new (instance_id, work_item, visible_at, is_start, is_event, place)
+), opened as (
+  insert into {schema}.mailbox (instance_id, known)
+  select distinct
+    instance_id,
+    false
+  from sent
+  where not is_start
+    and not is_event
+    and instance_id <> $1
+    and instance_id not in (select instance_id from sent where is_start)
+  order by 1
+  on conflict (instance_id) do nothing
+), begun as (
+  insert into {schema}.mailbox (instance_id, known)
+  select distinct
+    instance_id,
+    true
+  from sent
+  where is_start
+    and instance_id <> $1
+  order by 1
+  on conflict (instance_id) do update
+  set known = true
+), added as (
+  insert into {schema}.message (instance_id, work_item, visible_at)
+  select
+    s.instance_id,
+    s.work_item,
+    s.visible_at
+  from sent s
+  where not s.is_event
+     or s.instance_id = $1
+     or exists (select from {schema}.mailbox b where b.instance_id = s.instance_id and b.known)
+  order by s.place
+)
+select
+  exists (select from held) as held,
+  exists (select from {schema}.mailbox where instance_id = $1 and settled_token = $2) as already,
+  exists (select from {schema}.message where instance_id = $1 and lock_token is distinct from $2) as left_over,
+  (select extract(epoch from min(visible_at) - clock_timestamp())::float8 from sent) as due_s

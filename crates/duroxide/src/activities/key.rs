@@ -1,0 +1,62 @@
+//! Which activities a worker slot may take.
+//!
+//! Tags and session owner decide; slots that differ in either ask different questions, and only one of them may be able to
+//! serve a row.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use duroxide::providers::{SessionFetchConfig, TagFilter};
+
+use crate::queue::{QueueAsk, QueueKey};
+
+/// What may be taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ActivityKey {
+    /// Who takes sessions; `None` leaves activities of sessions alone.
+    pub(crate) owner: Option<String>,
+    /// Whatever the tag is.
+    pub(crate) any: bool,
+    /// Those without a tag.
+    pub(crate) untagged: bool,
+    tags: BTreeSet<String>,
+}
+
+impl ActivityKey {
+    /// `None` when the filter lets nothing pass.
+    pub(crate) fn of(session: Option<&SessionFetchConfig>, filter: &TagFilter) -> Option<Self> {
+        let sorted = |tags: &std::collections::HashSet<String>| tags.iter().cloned().collect();
+        let (any, untagged, tags) = match filter {
+            TagFilter::None => return None,
+            TagFilter::Any => (true, true, BTreeSet::new()),
+            TagFilter::DefaultOnly => (false, true, BTreeSet::new()),
+            TagFilter::Tags(tags) => (false, false, sorted(tags)),
+            TagFilter::DefaultAnd(tags) => (false, true, sorted(tags)),
+        };
+        Some(Self { owner: session.map(|session| session.owner_id.clone()), any, untagged, tags })
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.tags.iter().map(String::as_str).collect()
+    }
+}
+
+impl QueueKey for ActivityKey {
+    fn spelled(&self) -> String {
+        let Self { owner, any, untagged, tags } = self;
+        serde_json::json!({ "owner": owner, "any": any, "untagged": untagged, "tags": tags }).to_string()
+    }
+}
+
+/// For how long an activity and its session are taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ActivityAsk {
+    pub(crate) lock: Duration,
+    pub(crate) session: Duration,
+}
+
+impl QueueAsk for ActivityAsk {
+    fn lock(&self) -> Duration {
+        self.lock
+    }
+}

@@ -1,0 +1,235 @@
+//! The provider, as duroxide's runtime and clients see it.
+//!
+//! Owns nothing but the order of things: each method is one call to a queue or to the store, and then the rings that its
+//! commit makes due. Everything that can make work visible rings: a message, an activity, a turn given back or committed,
+//! the end of a lock.
+//!
+//! Next: [`crate::turns`], [`crate::activities`], [`crate::lane`].
+
+mod contract;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duroxide::Event;
+use duroxide::providers::{
+    DispatcherCapabilityFilter, OrchestrationItem, ProviderError, SessionFetchConfig, TagFilter, WorkItem,
+};
+use reveille::database::{Database, DatabaseError};
+use reveille_wake::{Cause, LongPollConfig};
+use tokio::time::Instant;
+
+use crate::activities::{Activities, ActivityAsk, ActivityKey};
+use crate::error::unreadable;
+use crate::lane::{Lane, Tasks};
+use crate::number::{seconds, signed};
+use crate::options::{PostgresProviderOptions, ProviderOpenError};
+use crate::schema;
+use crate::statements::{ENQUEUE_MESSAGE, READ_HISTORY};
+use crate::store::Store;
+use crate::turns::item::Understood;
+use crate::turns::settle::Outcome;
+use crate::turns::{TurnAsk, TurnKey, Turns};
+use crate::work_item::Message;
+
+/// How long messages wait whose instance will be started by a message that is not visible yet.
+const UNSTARTED_PAUSE: Duration = Duration::from_secs(1);
+/// How long an activity rests that cannot be read: by this version, perhaps by the next.
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(60);
+
+/// A duroxide provider on PostgreSQL. Clones are the same provider.
+#[derive(Debug, Clone)]
+pub struct PostgresProvider {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) turns: Lane<Turns>,
+    pub(crate) activities: Lane<Activities>,
+    tasks: Tasks,
+}
+
+impl PostgresProvider {
+    /// Opens or shares a database; see [`PostgresProviderOptions`].
+    pub fn options() -> PostgresProviderOptions {
+        PostgresProviderOptions::default()
+    }
+
+    /// A provider on a database of its own, in the schema `duroxide`. Fetches do not wait. As in the seeds of this crate, the
+    /// environment may limit the connections: `DUROXIDE_PG_POOL_MAX`.
+    pub async fn new(database_url: &str) -> Result<Self, ProviderOpenError> {
+        Self::new_with_schema(database_url, None).await
+    }
+
+    /// The same in a schema of the caller's choice. Fetches do not wait; see
+    /// [`new_with_config`](Self::new_with_config).
+    pub async fn new_with_schema(database_url: &str, schema_name: Option<&str>) -> Result<Self, ProviderOpenError> {
+        Self::new_with_config(database_url, schema_name, LongPollConfig::default()).await
+    }
+
+    /// The same with a choice of how fetches wait.
+    pub async fn new_with_config(
+        database_url: &str,
+        schema_name: Option<&str>,
+        long_poll: LongPollConfig,
+    ) -> Result<Self, ProviderOpenError> {
+        let options = Self::options().url(database_url).long_poll(long_poll).pool_size_of_environment();
+        let options = match schema_name {
+            Some(name) => options.schema(name),
+            None => options,
+        };
+        options.open().await
+    }
+
+    pub(crate) async fn start(database: &Database, config: LongPollConfig, owned: bool) -> Result<Self, DatabaseError> {
+        database.migrate_from(&schema::SOURCE).await?;
+        let (store, tasks) = (Store { database: database.clone() }, Tasks::default());
+        let turns = Lane::new(Turns { store: store.clone() }, database, config, tasks.clone());
+        let activities = Lane::new(Activities { store: store.clone() }, database, config, tasks.clone());
+        if owned {
+            let (end, database) = (tasks.end.clone(), database.clone());
+            tasks.tracker.spawn(async move {
+                end.cancelled().await;
+                database.close().await;
+            });
+        }
+        Ok(Self { inner: Arc::new(Inner { store, turns, activities, tasks }) })
+    }
+
+    /// The schema that holds this provider's tables, and nothing else.
+    pub fn schema_name(&self) -> &str {
+        self.inner.store.database.schema().as_str()
+    }
+
+    /// The database, with this provider's schema.
+    pub fn database(&self) -> &Database {
+        &self.inner.store.database
+    }
+
+    /// Ends waiting fetches and what runs behind them; a database of the provider's own is closed. Safe to call twice.
+    pub async fn close(&self) {
+        self.inner.tasks.end.cancel();
+        self.inner.tasks.tracker.close();
+        self.inner.tasks.tracker.wait().await;
+    }
+
+    async fn fetch_turn(
+        &self,
+        lock: Duration,
+        wait: Duration,
+        filter: Option<&DispatcherCapabilityFilter>,
+    ) -> Result<Option<(OrchestrationItem, String, u32)>, ProviderError> {
+        const OPERATION: &str = "fetch_orchestration_item";
+        let Some(key) = TurnKey::of(filter) else { return Ok(None) };
+        let turns = &self.inner.turns;
+        let begun = Instant::now();
+        loop {
+            let left = wait.saturating_sub(begun.elapsed());
+            let Some(turn) = turns.take(OPERATION, key.clone(), TurnAsk { lock }, left).await? else {
+                return Ok(None);
+            };
+            let token = turn.token.to_string();
+            match turn.understand() {
+                Understood::Item(item) => return Ok(Some((*item, token, turn.attempt))),
+                Understood::Unstarted => {
+                    turns.queue.abandon(&token, Some(UNSTARTED_PAUSE), true).await?;
+                    turns.ring_after(UNSTARTED_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn settle_turn(&self, token: &str, outcome: Outcome) -> Result<(), ProviderError> {
+        let Inner { turns, activities, .. } = &*self.inner;
+        let sent = turns.queue.settle(token, outcome).await?;
+        if sent.activities {
+            activities.ring(Cause::Pushed).await;
+        }
+        if sent.messages {
+            turns.ring(Cause::Settled).await;
+        } else {
+            // What arrived during the turn was hidden by its lock.
+            turns.ring_here(Cause::Settled);
+        }
+        if let Some(delay) = sent.due {
+            turns.ring_after(delay).await;
+        }
+        Ok(())
+    }
+
+    async fn abandon_turn(&self, token: &str, delay: Option<Duration>, uncounted: bool) -> Result<(), ProviderError> {
+        let turns = &self.inner.turns;
+        turns.queue.abandon(token, delay, uncounted).await?;
+        turns.ring(Cause::Released).await;
+        if let Some(delay) = delay {
+            turns.ring_after(delay).await;
+        }
+        Ok(())
+    }
+
+    async fn send(&self, item: &WorkItem, delay: Option<Duration>) -> Result<(), ProviderError> {
+        const OPERATION: &str = "enqueue_for_orchestrator";
+        let wrong = || ProviderError::permanent(OPERATION, "Invalid work item type");
+        let message = Message::of(OPERATION, item)?.ok_or_else(wrong)?;
+        let Message { instance, text, visible_at, is_start, is_event } = &message;
+        // A delay that was asked for counts from now; a timer without one fires at its own time.
+        let visible_at = if delay.is_some() { None } else { *visible_at };
+        let delay = seconds(delay.unwrap_or_default());
+        let params: [reveille::database::Param<'_>; 6] = [instance, text, &delay, &visible_at, is_start, is_event];
+        let rows = self.inner.store.once(OPERATION, &ENQUEUE_MESSAGE, &params).await?;
+        match rows.first().and_then(|row| row.get::<_, Option<f64>>("due_s")) {
+            Some(seconds) if seconds > 0.0 => {
+                self.inner.turns.ring_after(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
+            }
+            _ => self.inner.turns.ring(Cause::Pushed).await,
+        }
+        Ok(())
+    }
+
+    async fn fetch_activity(
+        &self,
+        lock: Duration,
+        wait: Duration,
+        session: Option<&SessionFetchConfig>,
+        filter: &TagFilter,
+    ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
+        const OPERATION: &str = "fetch_work_item";
+        let Some(key) = ActivityKey::of(session, filter) else { return Ok(None) };
+        let ask = ActivityAsk { lock, session: session.map_or(Duration::ZERO, |session| session.lock_timeout) };
+        let activities = &self.inner.activities;
+        let Some(task) = activities.take(OPERATION, key, ask, wait).await? else { return Ok(None) };
+        match serde_json::from_str(&task.text) {
+            Ok(item) => Ok(Some((item, task.token, task.attempt))),
+            Err(error) => {
+                activities.queue.abandon(&task.token, Some(UNREADABLE_PAUSE), false).await?;
+                Err(unreadable(OPERATION, "a work item", &error))
+            }
+        }
+    }
+
+    pub(crate) async fn events(
+        &self,
+        operation: &str,
+        instance: &str,
+        execution: Option<u64>,
+    ) -> Result<Vec<Event>, ProviderError> {
+        let execution = execution.map(signed);
+        let rows = self.inner.store.repeat(operation, &READ_HISTORY, &[&instance, &execution]).await?;
+        let read = |row: &tokio_postgres::Row| {
+            serde_json::from_str(row.get::<_, &str>("event")).map_err(|error| unreadable(operation, "event", &error))
+        };
+        rows.iter().map(read).collect()
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.inner.store
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.tasks.end.cancel();
+    }
+}

@@ -1,0 +1,18 @@
+//! The tables of a provider, as migrations.
+//!
+//! Owns the numbered texts. Applied by [`Database::migrate_from`](reveille::database::Database::migrate_from) to a schema
+//! that holds nothing else.
+//!
+//! Next: [`crate::statements`].
+
+use reveille::database::{Migration, SchemaSource};
+
+/// Everything a provider's schema is made of.
+pub(crate) static SOURCE: SchemaSource = SchemaSource {
+    migrations: &[
+        Migration { version: 1, name: "ground", sql: include_str!("../sql/migrations/0001_ground.sql") },
+        Migration { version: 2, name: "store", sql: include_str!("../sql/migrations/0002_store.sql") },
+    ],
+    functions: &[],
+    release: env!("CARGO_PKG_VERSION"),
+};

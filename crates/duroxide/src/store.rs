@@ -1,0 +1,116 @@
+//! Runs statements, again when that helps.
+//!
+//! Owns the way to the provider's schema. Promises that errors which pass by themselves (a failover, a deadlock, a full
+//! pool) are waited out, as long as the caller says; and that what might have been done is not done twice unless twice is
+//! the same as once.
+//!
+//! Next: [`crate::turns`], [`crate::activities`].
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use duroxide::providers::ProviderError;
+use reveille::database::{Database, DatabaseError, Idempotent, Param, Retry, Statement};
+use tokio::time::Instant;
+use tokio_postgres::Row;
+
+use crate::error::provider_error;
+
+/// How long reads and settlements are tried: longer than a failover takes. A lease that ends meanwhile ends the trying,
+/// because the statement itself says so.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// A message may race with the deletion of its instance; then it is sent to a new mailbox.
+const RACES: usize = 5;
+
+/// The tables of one provider.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    pub(crate) database: Database,
+}
+
+/// How a settlement ended.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) rows: Vec<Row>,
+    /// An earlier try may have succeeded.
+    pub(crate) doubted: bool,
+}
+
+impl Store {
+    /// One try on a shared connection.
+    pub(crate) async fn look(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, DatabaseError> {
+        self.database.acquire().await?.query(statement, params).await
+    }
+
+    /// For what may be done twice: reads, and settlements that recognise themselves.
+    pub(crate) async fn repeat(
+        &self,
+        operation: &str,
+        statement: &Statement,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, ProviderError> {
+        self.repeat_within(PATIENCE, operation, statement, params).await
+    }
+
+    /// The same, no longer than `patience`.
+    pub(crate) async fn repeat_within(
+        &self,
+        patience: Duration,
+        operation: &str,
+        statement: &Statement,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, ProviderError> {
+        let work = Idempotent(|| self.raced(statement, params));
+        patient(patience).run(work).await.map_err(|error| provider_error(operation, &error))
+    }
+
+    /// The same for a settlement: says also whether an earlier try may have done it, because its answer was lost.
+    pub(crate) async fn settle(
+        &self,
+        operation: &str,
+        statement: &Statement,
+        params: &[Param<'_>],
+    ) -> Result<Settled, ProviderError> {
+        let doubted = AtomicBool::new(false);
+        let work = Idempotent(async || {
+            let done = self.raced(statement, params).await;
+            if let Err(DatabaseError::Lost { .. } | DatabaseError::Timeout { .. }) = &done {
+                doubted.store(true, Ordering::Relaxed);
+            }
+            done
+        });
+        let rows = patient(PATIENCE).run(work).await.map_err(|error| provider_error(operation, &error))?;
+        Ok(Settled { rows, doubted: doubted.into_inner() })
+    }
+
+    /// For what must not be done twice: tried again only when it certainly was not done.
+    pub(crate) async fn once(
+        &self,
+        operation: &str,
+        statement: &Statement,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, ProviderError> {
+        let work = Idempotent(async || match self.raced(statement, params).await {
+            Err(error @ (DatabaseError::Lost { .. } | DatabaseError::Timeout { .. })) => Ok(Err(error)),
+            Err(error) => Err(error),
+            Ok(rows) => Ok(Ok(rows)),
+        });
+        let done = patient(PATIENCE).run(work).await;
+        done.and_then(|done| done).map_err(|error| provider_error(operation, &error))
+    }
+
+    async fn raced(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, DatabaseError> {
+        let mut races = 0;
+        loop {
+            match self.look(statement, params).await {
+                Err(error) if error.sqlstate() == Some("23503") && races < RACES => races += 1,
+                done => return done,
+            }
+        }
+    }
+}
+
+fn patient(patience: Duration) -> Retry {
+    let pauses = (Duration::from_millis(20), Duration::from_millis(500));
+    Retry::default().attempts(u32::MAX).pauses(pauses.0, pauses.1).until(Instant::now() + patience)
+}

@@ -1,0 +1,180 @@
+//! The queue of turns: instances that have messages.
+//!
+//! Owns the claim of instances for orchestration slots. Promises that an instance is held by one slot at a time, that the
+//! history it is given is newer than the claim, and that nothing that cannot be read is dropped in silence.
+//!
+//! Next: [`item`], then [`settle`].
+
+pub(crate) mod item;
+pub(crate) mod kv;
+pub(crate) mod settle;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use duroxide::providers::DispatcherCapabilityFilter;
+use reveille::database::{DatabaseError, Statement};
+use tokio_postgres::Row;
+use tracing::warn;
+
+use crate::number::{packed, seconds, signed};
+use crate::queue::{Claimed, Queue, QueueAsk, QueueKey, due};
+use crate::statements::{ABANDON_TURN, CLAIM_TURNS, SURVEY_TURNS, TURN_CONTENT};
+use crate::store::Store;
+use crate::token::{TurnToken, nonces};
+
+/// How often a claim that lost every race is made again at once.
+const RACES: usize = 3;
+
+/// The queue itself.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    pub(crate) store: Store,
+}
+
+/// Which turns may be taken: those pinned to versions of duroxide within this range, or to none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TurnKey {
+    versions: Option<(i64, i64)>,
+}
+
+impl TurnKey {
+    /// `None` when the filter lets nothing pass. Of several ranges the first counts, as duroxide has it.
+    pub(crate) fn of(filter: Option<&DispatcherCapabilityFilter>) -> Option<Self> {
+        let Some(filter) = filter else { return Some(Self { versions: None }) };
+        let range = filter.supported_duroxide_versions.first()?;
+        Some(Self { versions: Some((packed(&range.min), packed(&range.max))) })
+    }
+}
+
+impl QueueKey for TurnKey {
+    fn spelled(&self) -> String {
+        let (from, to) = self.versions.unzip();
+        serde_json::json!({ "from": from, "to": to }).to_string()
+    }
+}
+
+/// For how long a turn is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TurnAsk {
+    pub(crate) lock: Duration,
+}
+
+impl QueueAsk for TurnAsk {
+    fn lock(&self) -> Duration {
+        self.lock
+    }
+}
+
+/// A turn as it was read, not yet understood.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) token: TurnToken,
+    pub(crate) messages: Vec<String>,
+    pub(crate) attempt: u32,
+    /// Name, version; `None` for an instance that was never acknowledged.
+    pub(crate) instance: Option<(String, Option<String>)>,
+    pub(crate) execution: i64,
+    pub(crate) history: Vec<String>,
+    /// Key, value, when it was set.
+    pub(crate) values: Vec<(String, String, i64)>,
+}
+
+impl Queue for Turns {
+    type Key = TurnKey;
+    type Ask = TurnAsk;
+    type Lease = Turn;
+    const NAME: &'static str = "turns";
+
+    fn survey() -> &'static Statement {
+        &SURVEY_TURNS
+    }
+
+    async fn claim(&self, key: &TurnKey, ask: &TurnAsk, want: usize) -> Result<Claimed<Turn>, DatabaseError> {
+        let (from, to) = key.versions.unzip();
+        let mut tries = 0;
+        loop {
+            let (tokens, limit) = (nonces(want), signed(want as u64));
+            let params: [reveille::database::Param<'_>; 5] = [&tokens, &limit, &seconds(ask.lock), &from, &to];
+            let rows = self.store.look(&CLAIM_TURNS, &params).await?;
+            let picked: i64 = rows.first().map_or(0, |row| row.get("picked"));
+            let due = due(rows.first().and_then(|row| row.get("due_s")));
+            let leases = gather(&rows);
+            tries += 1;
+            if leases.is_empty() && picked > 0 && tries < RACES {
+                continue;
+            }
+            let leases = if leases.is_empty() { leases } else { self.complete(leases).await? };
+            return Ok(Claimed { leases, filled: picked >= limit, due });
+        }
+    }
+
+    async fn give_back(&self, leases: Vec<Turn>) {
+        for turn in leases {
+            let TurnToken { nonce, instance } = &turn.token;
+            let params: [reveille::database::Param<'_>; 4] = [instance, nonce, &None::<f64>, &true];
+            if let Err(error) = self.store.look(&ABANDON_TURN, &params).await {
+                warn!(%error, %instance, "could not give back a turn that nobody took, its lock will end by itself");
+            }
+        }
+    }
+}
+
+impl Turns {
+    /// Reads what belongs to claimed turns. If that fails they are given back.
+    async fn complete(&self, turns: Vec<Turn>) -> Result<Vec<Turn>, DatabaseError> {
+        let tokens: Vec<String> = turns.iter().map(|turn| turn.token.nonce.clone()).collect();
+        match self.store.look(&TURN_CONTENT, &[&tokens]).await {
+            Ok(rows) => Ok(fill(turns, &rows)),
+            Err(error) => {
+                self.give_back(turns).await;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The messages of each turn, in the order of their arrival.
+fn gather(rows: &[Row]) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for row in rows {
+        let Some(nonce) = row.get::<_, Option<String>>("lock_token") else { continue };
+        let place = *places.entry(nonce.clone()).or_insert_with(|| {
+            turns.push(Turn {
+                token: TurnToken { nonce, instance: row.get("instance_id") },
+                messages: Vec::new(),
+                attempt: 0,
+                instance: None,
+                execution: 1,
+                history: Vec::new(),
+                values: Vec::new(),
+            });
+            turns.len() - 1
+        });
+        let turn = &mut turns[place];
+        turn.messages.push(row.get("work_item"));
+        turn.attempt = turn.attempt.max(u32::try_from(row.get::<_, i32>("attempt_count")).unwrap_or(0));
+    }
+    turns
+}
+
+/// Adds what the second statement read.
+fn fill(mut turns: Vec<Turn>, rows: &[Row]) -> Vec<Turn> {
+    let places: HashMap<String, usize> =
+        turns.iter().enumerate().map(|(place, turn)| (turn.token.nonce.clone(), place)).collect();
+    for row in rows {
+        let Some(place) = places.get(row.get::<_, &str>("lock_token")) else { continue };
+        let turn = &mut turns[*place];
+        let number: i64 = row.get("number");
+        match row.get::<_, i32>("part") {
+            0 => {
+                turn.execution = number;
+                turn.instance = row.get::<_, Option<String>>("first").map(|name| (name, row.get("second")));
+            }
+            1 => turn.history.push(row.get("first")),
+            _ => turn.values.push((row.get("first"), row.get("second"), number)),
+        }
+    }
+    turns
+}

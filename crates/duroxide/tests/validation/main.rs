@@ -1,0 +1,27 @@
+//! duroxide's own validation suite: every function of it, one test each. Each runs twice, side by side because most of its
+//! time is spent asleep: with fetches that look once, and with fetches that wait. A new version of duroxide with more
+//! functions fails [`complete`].
+
+/// Declares the tests of the listed functions, and the list itself.
+macro_rules! validations {
+    ($($group:ident { $($name:ident,)* })*) => {
+        $(mod $group { $(
+            #[tokio::test]
+            async fn $name() {
+                crate::factory::in_both_modes(|factory| async move {
+                    duroxide::provider_validation::$group::$name(&factory).await;
+                })
+                .await;
+            }
+        )* })*
+
+        /// Every function that is tested here, as `group::name`.
+        pub(crate) const LISTED: &[&str] = &[$($(concat!(stringify!($group), "::", stringify!($name)),)*)*];
+    };
+}
+use validations;
+
+mod complete;
+mod factory;
+mod list;
+mod special;

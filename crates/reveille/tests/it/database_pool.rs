@@ -1,0 +1,52 @@
+//! The shared connections: whoever borrows one gets it free of what others left on it.
+
+use std::time::Duration;
+
+use reveille::database::{Database, Statement, StatementMode};
+use reveille_testkit::TestDatabase;
+use tokio::time::timeout;
+
+use crate::support::{options, soon, until};
+
+static ENDLESS: Statement = Statement { name: "test/endless", sql: "select pg_sleep(600)::text", types: &[] };
+static ONE: Statement = Statement { name: "test/one", sql: "select 1", types: &[] };
+
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// A pool of one connection, and what that connection is left with.
+async fn next_caller_is_answered(mode: StatementMode, leave_behind: impl AsyncFnOnce(&Database)) {
+    let db = TestDatabase::empty().await;
+    let database = soon(Database::connect(options(&db).pool_size(1).statement_mode(mode))).await.unwrap();
+    leave_behind(&database).await;
+
+    let answered = timeout(Duration::from_secs(5), async { database.acquire().await?.query_opt(&ONE, &[]).await });
+
+    assert!(answered.await.expect("nobody's statement is waited for").unwrap().is_some(), "{mode:?}");
+    let admin = db.client().await;
+    let asleep = "select count(*) from pg_stat_activity where datname = current_database() and query like '%600%' \
+                  and state = 'active' and pid <> pg_backend_pid()";
+    until("the abandoned statement ends", async || admin.query_one(asleep, &[]).await.unwrap().get::<_, i64>(0) == 0)
+        .await;
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_statement_that_was_given_up_is_not_waited_for_by_the_next_caller() {
+    for mode in [StatementMode::Direct, StatementMode::Pooled] {
+        next_caller_is_answered(mode, async |database| {
+            let borrowed = database.acquire().await.unwrap();
+            assert!(timeout(MOMENT, borrowed.query(&ENDLESS, &[])).await.is_err());
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_that_was_given_up_is_not_waited_for_by_the_next_caller() {
+    next_caller_is_answered(StatementMode::Direct, async |database| {
+        let mut borrowed = database.acquire().await.unwrap();
+        let transaction = borrowed.transaction().await.unwrap();
+        assert!(timeout(MOMENT, transaction.query(&ENDLESS, &[])).await.is_err());
+    })
+    .await;
+}

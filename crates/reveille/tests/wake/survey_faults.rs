@@ -1,0 +1,150 @@
+//! Sources that cannot be asked, and code of others that panics. Nobody else is silenced by them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use reveille::database::{Database, DatabaseOptions, HubSource, WorkSource};
+use reveille_testkit::plain_queue::{self, Node, NodeOptions};
+use reveille_testkit::{Events, TestDatabase};
+use reveille_wake::{Answer, Cause, Event, Hub, HubOptions, Link};
+
+use crate::support::{NEVER, broke, database, parked, proven};
+
+const SOON: Duration = Duration::from_millis(100);
+
+/// A hub of somebody else's, and what it was told.
+fn hub() -> (Hub<String>, Events<Event>) {
+    let events = Events::new();
+    let seen = events.clone();
+    let observer = move |event: &Event| seen.record(*event);
+    let (hub, _dues) = Hub::new(HubOptions::default().observer(Arc::new(observer)));
+    (hub, events)
+}
+
+#[tokio::test]
+async fn a_survey_that_fails_costs_its_own_source_the_proof_until_it_succeeds_and_nobody_else() {
+    let database = database().await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
+    let (hub, events) = hub();
+    let mut seen = events.reader();
+
+    let survey = "select number as key, 1.5 as due_s from later where number = any({keys}::int[]) -- no horizon";
+    let _registered = node.database.register(Arc::new(HubSource::new("later", survey, hub)));
+    seen.until(|event| matches!(event, Event::Link(Link::Stalled { .. }))).await;
+    database.client().await.batch_execute("create table later (number int)").await.unwrap();
+    seen.until(proven).await;
+
+    assert_eq!(node.events.count(broke), 0, "the other source is not concerned");
+    assert!(node.database.link().is_proven());
+    assert_eq!(node.database.wake_figures().connects, 1, "nor is the connection");
+}
+
+#[tokio::test]
+async fn a_locked_table_is_waited_for_less_than_two_seconds_and_only_by_its_own_source() {
+    let database = database().await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
+    let (hub, events) = hub();
+    let empty = "select ''::text as key, 0 as due_s where false";
+    let _registered = node.database.register(Arc::new(HubSource::new("other", empty, hub)));
+    events.until(proven).await;
+    let mut seen = node.events.reader_from_now();
+
+    let mut locker = database.client().await;
+    let lock = locker.transaction().await.unwrap();
+    lock.batch_execute("lock table todo in access exclusive mode").await.unwrap();
+    let began = Instant::now();
+    seen.until(|event| matches!(event, Event::Link(Link::Stalled { .. }))).await;
+    let found_after = began.elapsed();
+    lock.rollback().await.unwrap();
+    seen.until(proven).await;
+
+    assert!(found_after < Duration::from_secs(6), "{found_after:?}: 1.5 s together and 1.5 s alone, and slack");
+    assert_eq!(events.count(broke), 0, "the other source is not concerned");
+    assert_eq!(node.database.wake_figures().connects, 1, "nor is the connection");
+}
+
+#[tokio::test]
+async fn a_schema_that_is_migrated_later_is_found_and_until_then_work_is_found_by_watching() {
+    let database = TestDatabase::empty().await;
+    plain_queue::create(&database.client().await).await;
+    let node = Node::start_unproven(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
+    node.events.until(|event| matches!(event, Event::Link(Link::Connecting { attempts: 2.. }))).await;
+
+    let waiting = node.ask("mail");
+    plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
+    assert!(matches!(waiting.await, Answer::Lease(_)));
+    node.database.migrate().await.unwrap();
+
+    node.until_proven().await;
+}
+
+/// Panics when it is told to.
+#[derive(Debug, Default)]
+struct Clumsy {
+    in_waited: AtomicBool,
+    in_ring: AtomicBool,
+}
+
+impl WorkSource for Clumsy {
+    fn name(&self) -> &'static str {
+        "clumsy"
+    }
+    fn survey(&self) -> &'static str {
+        "select ''::text as key, 0 as due_s where false"
+    }
+    fn waited(&self) -> Vec<String> {
+        assert!(!self.in_waited.swap(false, Ordering::Relaxed), "as the test wants");
+        Vec::new()
+    }
+    fn ring(&self, _key: Option<&str>, _cause: Cause) {
+        assert!(!self.in_ring.swap(false, Ordering::Relaxed), "as the test wants");
+    }
+    fn ring_after(&self, _key: &str, _delay: Duration) {}
+    fn next_due(&self, _key: &str, _delay: Option<Duration>) {}
+    fn set_link(&self, _link: Link) {}
+}
+
+#[tokio::test]
+async fn a_panic_in_a_source_ends_neither_the_listener_nor_the_inbox() {
+    let database = database().await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
+    let clumsy = Arc::new(Clumsy::default());
+    let _registered = node.database.register(Arc::<Clumsy>::clone(&clumsy));
+    let mut seen = node.events.reader_from_now();
+
+    clumsy.in_waited.store(true, Ordering::Relaxed);
+    seen.until(broke).await;
+    seen.until(proven).await;
+
+    let pusher = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
+    clumsy.in_ring.store(true, Ordering::Relaxed);
+    pusher.database.herald().announce("clumsy", "any");
+    while clumsy.in_ring.load(Ordering::Relaxed) {
+        tokio::task::yield_now().await;
+    }
+    let waiting = node.ask("mail");
+    parked(&node).await;
+    pusher.push("mail", 1).await;
+    assert!(matches!(waiting.await, Answer::Lease(_)));
+}
+
+/// An observer may do as it likes, so it may ask how the link is.
+#[tokio::test]
+async fn an_observer_that_asks_for_the_link_gets_an_answer() {
+    let database = database().await;
+    let way = Database::connect(DatabaseOptions::new(database.url())).await.unwrap();
+    let (asked, events) = (way.clone(), Events::new());
+    let told = events.clone();
+    let observer = move |event: &Event| {
+        if matches!(event, Event::Link(_)) {
+            told.record(asked.link());
+        }
+    };
+    let (hub, _dues) = Hub::<String>::new(HubOptions::default().observer(Arc::new(observer)));
+
+    let _registered = way.register(Arc::new(HubSource::new("todo", "select '' as key, 0 as due_s where false", hub)));
+
+    events.until(|link| link.is_proven()).await;
+    way.close().await;
+}

@@ -14,12 +14,14 @@ serve: setup ## build and start the server on its embedded PostgreSQL; ARGS="--l
 
 test: setup setup-test ## run all tests
 	cargo build --locked --bins
-	cargo test --locked --workspace
+	cargo test --locked --workspace --exclude reveille-duroxide
+	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide # its tests mostly wait for locks to expire
 
 test-pg: ## run the tests that depend on PostgreSQL on another version: make test-pg MAJOR=18
 	cargo build --locked --bins
 	REVEILLE_PG_BIN="$$(cargo run --locked --quiet --bin reveille-postgres -- fetch --major $(MAJOR))" && export REVEILLE_PG_BIN && \
-	cargo test --locked -p reveille -p reveille-testkit -p reveille-embedded
+	cargo test --locked -p reveille -p reveille-testkit && \
+	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide
 
 test-shuttle: ## the wake engine under thousands of interleavings; SHUTTLE_SCHEDULES=1000000 for a longer run
 	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \

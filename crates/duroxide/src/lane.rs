@@ -8,6 +8,8 @@
 
 mod look;
 
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,10 +52,12 @@ struct Door<Q: Queue> {
 pub(crate) struct Tasks {
     pub(crate) tracker: TaskTracker,
     pub(crate) end: CancellationToken,
+    /// Some lane has a dispatcher: this process lives on, and its hints can leave when they like.
+    serving: Arc<AtomicBool>,
 }
 
 impl<Q: Queue> Lane<Q> {
-    /// `database` is the one whose listener and herald are used; `provider` names the provider's schema in hints.
+    /// `store` is the database with the provider's schema, which also names it in hints.
     pub(crate) fn new(queue: Q, store: &Database, config: LongPollConfig, tasks: Tasks) -> Self {
         let waiting = config.enabled.then(|| {
             let (hub, runner) = Hub::new(config.hub_options());
@@ -136,13 +140,14 @@ impl<Q: Queue> Waiting<Q> {
                 self.tasks.tracker.spawn(runner.run(self.tasks.end.clone().cancelled_owned()));
             }
             self.tasks.tracker.spawn(dispatcher.run(self.tasks.end.clone().cancelled_owned()));
+            self.tasks.serving.store(true, Ordering::Relaxed);
             Door { handle, _registration: registration }
         })
     }
 
     /// A program that only sends may exit right after: its hints leave first.
     async fn flush_if_alone(&self) {
-        if self.door.get().is_none() {
+        if !self.tasks.serving.load(Ordering::Relaxed) {
             self.bell.flush().await;
         }
     }
@@ -164,7 +169,7 @@ fn plain(name: &str) -> String {
         if byte.is_ascii_alphanumeric() || byte == b'_' {
             text.push(char::from(byte));
         } else {
-            text.push_str(&format!("-{byte:02x}"));
+            let _ = write!(text, "-{byte:02x}");
         }
     }
     text

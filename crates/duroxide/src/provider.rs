@@ -18,6 +18,7 @@ use duroxide::providers::{
 use reveille::database::{Database, DatabaseError};
 use reveille_wake::{Cause, LongPollConfig};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 use crate::activities::{Activities, ActivityAsk, ActivityKey};
 use crate::error::unreadable;
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) turns: Lane<Turns>,
     pub(crate) activities: Lane<Activities>,
     tasks: Tasks,
+    /// Closes a database of the provider's own, last.
+    closing: TaskTracker,
 }
 
 impl PostgresProvider {
@@ -85,17 +88,20 @@ impl PostgresProvider {
 
     pub(crate) async fn start(database: &Database, config: LongPollConfig, owned: bool) -> Result<Self, DatabaseError> {
         database.migrate_from(&schema::SOURCE).await?;
-        let (store, tasks) = (Store { database: database.clone() }, Tasks::default());
+        let (store, tasks, closing) = (Store { database: database.clone() }, Tasks::default(), TaskTracker::new());
         let turns = Lane::new(Turns { store: store.clone() }, database, config, tasks.clone());
         let activities = Lane::new(Activities { store: store.clone() }, database, config, tasks.clone());
         if owned {
-            let (end, database) = (tasks.end.clone(), database.clone());
-            tasks.tracker.spawn(async move {
-                end.cancelled().await;
+            let (lanes, database) = (tasks.clone(), database.clone());
+            closing.spawn(async move {
+                lanes.end.cancelled().await;
+                // What the lanes hold is given back before its way home is closed.
+                lanes.tracker.close();
+                lanes.tracker.wait().await;
                 database.close().await;
             });
         }
-        Ok(Self { inner: Arc::new(Inner { store, turns, activities, tasks }) })
+        Ok(Self { inner: Arc::new(Inner { store, turns, activities, tasks, closing }) })
     }
 
     /// The schema that holds this provider's tables, and nothing else.
@@ -111,8 +117,10 @@ impl PostgresProvider {
     /// Ends waiting fetches and what runs behind them; a database of the provider's own is closed. Safe to call twice.
     pub async fn close(&self) {
         self.inner.tasks.end.cancel();
-        self.inner.tasks.tracker.close();
-        self.inner.tasks.tracker.wait().await;
+        for tasks in [&self.inner.tasks.tracker, &self.inner.closing] {
+            tasks.close();
+            tasks.wait().await;
+        }
     }
 
     async fn fetch_turn(

@@ -5,6 +5,7 @@
 //!
 //! Next: [`item`], then [`settle`].
 
+pub(crate) mod columns;
 pub(crate) mod item;
 pub(crate) mod kv;
 pub(crate) mod settle;

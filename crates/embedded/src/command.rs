@@ -16,7 +16,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::error::EmbeddedError;
-use crate::supervisor::{Duty, guard, write_failure};
+use crate::supervisor::{Duty, guard, note, write_failure};
 use crate::{Binaries, Download, Durability, Embedded, EmbeddedOptions};
 
 const HELP: &str = "\
@@ -187,7 +187,7 @@ fn stand_guard(arguments: Vec<OsString>) -> Result<(), Failure> {
     take_signals();
     let duty = Duty::parse(Parser::from_args(arguments))?;
     guard(&duty).map_err(|error| {
-        eprintln!("{}", error.sentence());
+        note(&error.sentence());
         print(&write_failure(&error));
         Failure::Told
     })

@@ -1,7 +1,7 @@
 //! The process that is the parent of postgres.
 //!
 //! Seen from a program, here: a child that is started with its [`Duty`] and leaves, sooner or later, with a word on its
-//! standard output if it failed. Seen from inside: [`guard`].
+//! standard output if it failed. Seen from inside: [`mod@guard`].
 
 mod duty;
 mod guard;
@@ -12,7 +12,7 @@ pub(crate) use duty::Duty;
 pub(crate) use guard::guard;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -103,6 +103,11 @@ pub(crate) fn write_failure(error: &EmbeddedError) -> String {
 fn read_failure(line: &str) -> Option<EmbeddedError> {
     let (kind, said) = line.trim().split_once(": ")?;
     Some(EmbeddedError::Supervisor { said: said.to_owned(), unreachable: kind == "unreachable" })
+}
+
+/// Writes a line to this process's log. `eprintln!` would end it when the disk is full, just when it is needed most.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Opens a log at its end.

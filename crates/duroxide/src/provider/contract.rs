@@ -15,7 +15,8 @@ use super::PostgresProvider;
 use crate::error::unreadable;
 use crate::number::{seconds, signed, unsigned};
 use crate::statements::{APPEND_HISTORY, CLEAN_SESSIONS, CUSTOM_STATUS, INSTANCE_STATS, READ_VALUES, RENEW_SESSIONS};
-use crate::turns::settle::{Outcome, written};
+use crate::turns::columns::written;
+use crate::turns::settle::Outcome;
 
 #[async_trait]
 impl Provider for PostgresProvider {

@@ -1,5 +1,6 @@
-//! Makes providers for the suite, each on a database of its own.
+//! Makes providers for the suite, each with a schema of its own.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,36 +9,45 @@ use duroxide::provider_validations::ProviderFactory;
 use duroxide::providers::Provider;
 use reveille_duroxide::{LongPollConfig, PostgresProvider};
 use reveille_testkit::TestDatabase;
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
+use tokio_postgres::Client;
 
-/// A schema whose name must be quoted everywhere.
-const SCHEMA: &str = "Duroxide \"store\"";
+/// One database for the whole suite: providers with different schemas must not disturb each other.
+static DATABASE: OnceCell<TestDatabase> = OnceCell::const_new();
+/// The number of the next schema.
+static NEXT: AtomicU32 = AtomicU32::new(1);
 
 pub(crate) struct Factory {
     config: LongPollConfig,
-    /// The last one is what the suite asks about.
-    databases: Mutex<Vec<Arc<TestDatabase>>>,
+    /// The latest is what the suite asks about.
+    schema: Mutex<String>,
 }
 
 impl Factory {
     pub(crate) fn short() -> Self {
-        Self { config: LongPollConfig::default(), databases: Mutex::default() }
+        Self { config: LongPollConfig::default(), schema: Mutex::default() }
     }
 
     pub(crate) fn waiting() -> Self {
-        Self { config: LongPollConfig::on(), databases: Mutex::default() }
+        Self { config: LongPollConfig::on(), schema: Mutex::default() }
     }
 
     pub(crate) async fn provider(&self) -> PostgresProvider {
-        let database = TestDatabase::new().await;
-        let options = PostgresProvider::options().url(database.url()).schema(SCHEMA).long_poll(self.config);
-        let provider = options.open().await.expect("a provider opens");
-        self.databases.lock().unwrap().push(Arc::new(database));
-        provider
+        let database = DATABASE.get_or_init(TestDatabase::new).await;
+        // A name that must be quoted everywhere.
+        let schema = format!("Duroxide {}", NEXT.fetch_add(1, Ordering::Relaxed));
+        self.schema.lock().expect("no test panics with the lock").clone_from(&schema);
+        let options = PostgresProvider::options().url(database.url()).schema(schema).long_poll(self.config);
+        options.open().await.expect("a provider opens")
     }
 
-    fn latest(&self) -> Arc<TestDatabase> {
-        Arc::clone(self.databases.lock().unwrap().last().expect("a provider was made"))
+    async fn client(&self) -> Client {
+        DATABASE.get().expect("a provider was made").client().await
+    }
+
+    fn table(&self, name: &str) -> String {
+        format!("\"{}\".{name}", self.schema.lock().expect("no test panics with the lock"))
     }
 }
 
@@ -73,13 +83,14 @@ impl ProviderFactory for Factory {
     }
 
     async fn corrupt_instance_history(&self, instance: &str) {
-        let spoil = r#"update "Duroxide ""store""".history set event = 'not an event' where instance_id = $1"#;
-        self.latest().client().await.execute(spoil, &[&instance]).await.expect("history can be spoilt");
+        let spoil = format!("update {} set event = 'not an event' where instance_id = $1", self.table("history"));
+        self.client().await.execute(&spoil, &[&instance]).await.expect("history can be spoilt");
     }
 
     async fn get_max_attempt_count(&self, instance: &str) -> u32 {
-        let ask = r#"select coalesce(max(attempt_count), 0) from "Duroxide ""store""".message where instance_id = $1"#;
-        let row = self.latest().client().await.query_one(ask, &[&instance]).await.expect("attempts can be read");
+        let table = self.table("message");
+        let ask = format!("select coalesce(max(attempt_count), 0) from {table} where instance_id = $1");
+        let row = self.client().await.query_one(&ask, &[&instance]).await.expect("attempts can be read");
         u32::try_from(row.get::<_, i32>(0)).expect("attempts are not negative")
     }
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::server::Server;
-use super::{Duty, initdb};
+use super::{Duty, initdb, note};
 use crate::cluster_dir::{ClusterDir, make_private};
 use crate::error::EmbeddedError;
 use crate::lock::{self, FileId};
@@ -83,7 +83,7 @@ fn keep_up(
                 if quick_failures >= QUICK_FAILURES_MAX {
                     return Err(keeps_exiting(dir, quick_failures));
                 }
-                eprintln!("the server has ended under its users; starting it again ({quick_failures})");
+                note(&format!("the server has ended under its users; starting it again ({quick_failures})"));
                 std::thread::sleep(Duration::from_millis(100) * (quick_failures - 1));
                 server = Server::start(dir, post.duty, tell)?;
                 started = Instant::now();
@@ -115,7 +115,7 @@ fn watch_users(dir: &ClusterDir, linger: Duration, tell: SyncSender<Turn>) -> Re
     let body = move || {
         if let Err(error) = wait_unused(&users, linger) {
             // Better to stop a server in use than to leave one for ever: its users' watchers bring it back.
-            eprintln!("cannot watch users.lock: {error}");
+            note(&format!("cannot watch users.lock: {error}"));
         }
         let _ = tell.send(Turn::Unused(users));
     };

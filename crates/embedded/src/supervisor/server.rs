@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::guard::Turn;
-use super::{Duty, append};
+use super::{Duty, append, note};
 use crate::cluster_dir::ClusterDir;
 use crate::error::EmbeddedError;
 use crate::identity::RunAs;
@@ -144,7 +144,7 @@ fn when_gone(
     let tell = tell.clone();
     let body = move || {
         if let Err(error) = wait() {
-            eprintln!("cannot wait for the server: {error}");
+            note(&format!("cannot wait for the server: {error}"));
         }
         let _ = tell.send(Turn::ServerGone);
     };

@@ -10,29 +10,37 @@ use crate::program::{BINARY, Program};
 
 /// Puts a cluster that was shut down into a new data directory.
 pub(crate) fn copy_cluster_into(data_dir: &Path) {
-    copy(&cluster(), &data_dir.join("pg"));
-    fs::write(data_dir.join("users.lock"), "").unwrap();
-}
-
-/// The cluster to copy, made if it is not there. Other test processes wait.
-fn cluster() -> PathBuf {
     let shelf = Path::new(env!("CARGO_TARGET_TMPDIR")).join("embedded-template");
     fs::create_dir_all(&shelf).unwrap();
     let guard = File::create(shelf.join("lock")).unwrap();
-    guard.lock().unwrap();
     let wanted = shelf.join(name());
-    if !wanted.exists() {
-        for old in fs::read_dir(&shelf).unwrap().flatten().filter(|entry| entry.path().is_dir()) {
-            fs::remove_dir_all(old.path()).unwrap();
+    // Many copy at a time; one makes, and clears away what was made by others, while nobody copies.
+    loop {
+        guard.lock_shared().unwrap();
+        if wanted.exists() {
+            copy(&wanted, &data_dir.join("pg"));
+            fs::write(data_dir.join("users.lock"), "").unwrap();
+            return;
         }
-        let home = Home::new();
-        Program::start(&home).kill();
-        home.until_nothing_is_left();
-        let unfinished = shelf.join("unfinished");
-        copy(&home.pgdata(), &unfinished);
-        fs::rename(unfinished, &wanted).unwrap();
+        guard.unlock().unwrap();
+        guard.lock().unwrap();
+        if !wanted.exists() {
+            make(&shelf, &wanted);
+        }
+        guard.unlock().unwrap();
     }
-    wanted
+}
+
+fn make(shelf: &Path, wanted: &Path) {
+    for old in fs::read_dir(shelf).unwrap().flatten().filter(|entry| entry.path().is_dir()) {
+        fs::remove_dir_all(old.path()).unwrap();
+    }
+    let home = Home::new();
+    Program::start(&home).kill();
+    home.until_nothing_is_left();
+    let unfinished = shelf.join("unfinished");
+    copy(&home.pgdata(), &unfinished);
+    fs::rename(unfinished, wanted).unwrap();
 }
 
 /// Another program or another PostgreSQL makes another cluster.

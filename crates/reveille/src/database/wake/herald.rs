@@ -1,8 +1,7 @@
 //! Tells the other nodes that there is work.
 //!
 //! Owns the hints this process has for others, and the connection that carries them. Promises that a hint leaves at once
-//! while hints are rare, and together with others otherwise; that after a lost connection everything
-//! is hinted at; and that [`flush`](Herald::flush) returns when all that was announced before it has been sent. Never part
+//! while hints are rare, and together with others otherwise; that after a lost connection everything is hinted at; and that [`flush`](Herald::flush) returns when all that was announced before it has been sent. Never part
 //! of a producer's transaction: a NOTIFY there takes a lock on the whole database until the commit is on disk.
 //!
 //! Next: [`super::listener`] on the other nodes.
@@ -82,8 +81,7 @@ impl Herald {
     }
 
     /// Waits until everything announced so far has been sent, for at most two seconds, and not at all once the database is
-    /// closed. Without it, a program that pushes
-    /// and exits leaves the news to the other nodes' next heartbeat.
+    /// closed. Without it, a program that pushes and exits leaves the news to the other nodes' next heartbeat.
     pub async fn flush(&self) {
         let announced = self.outbox().held().announced;
         let mut sent = self.outbox().sent.subscribe();

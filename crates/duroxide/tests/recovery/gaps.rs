@@ -1,0 +1,122 @@
+//! One program: what is given back, delayed, or left behind by a slot that died.
+
+use std::time::Duration;
+
+use duroxide::providers::Provider;
+use reveille_testkit::TestDatabase;
+
+use crate::fault_harness::{LONG, WAIT, activity, open, start, take_activity, take_turn, woken};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_message_wakes_a_waiting_fetch() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+
+    woken(Duration::ZERO, take_turn(&provider, LONG, WAIT), async {
+        provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_delayed_message_wakes_when_it_becomes_visible() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+
+    woken(SECOND, take_turn(&provider, LONG, WAIT), async {
+        provider.enqueue_for_orchestrator(start("order"), Some(SECOND)).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_turn_that_is_given_back_wakes_at_once() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+    provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
+    let token = take_turn(&provider, LONG, WAIT).await.unwrap();
+
+    woken(Duration::ZERO, take_turn(&provider, LONG, WAIT), async {
+        provider.abandon_orchestration_item(&token, None, false).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_turn_that_is_given_back_with_a_delay_wakes_after_it() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+    provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
+    let token = take_turn(&provider, LONG, WAIT).await.unwrap();
+
+    woken(SECOND, take_turn(&provider, LONG, WAIT), async {
+        provider.abandon_orchestration_item(&token, Some(SECOND), false).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_activity_wakes_and_so_does_giving_it_back() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+
+    woken(Duration::ZERO, take_activity(&provider, LONG, WAIT, None), async {
+        provider.enqueue_for_worker(activity(None)).await.unwrap();
+    })
+    .await;
+
+    provider.enqueue_for_worker(activity(None)).await.unwrap();
+    let token = take_activity(&provider, LONG, WAIT, None).await.unwrap();
+    woken(SECOND, take_activity(&provider, LONG, WAIT, None), async {
+        provider.abandon_work_item(&token, Some(SECOND), false).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_dead_slots_lock_wakes() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+    provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
+    assert!(take_turn(&provider, SECOND, WAIT).await.is_some());
+
+    woken(SECOND, take_turn(&provider, LONG, WAIT), async {}).await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_lock_on_an_activity_wakes() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+    provider.enqueue_for_worker(activity(None)).await.unwrap();
+    assert!(take_activity(&provider, SECOND, WAIT, None).await.is_some());
+
+    woken(SECOND, take_activity(&provider, LONG, WAIT, None), async {}).await;
+}
+
+#[tokio::test]
+async fn a_session_passes_to_another_owner_when_its_lock_ends() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+    provider.enqueue_for_worker(activity(Some("cart"))).await.unwrap();
+    let first = take_activity(&provider, LONG, WAIT, Some(("one", SECOND))).await.unwrap();
+    provider.ack_work_item(&first, None).await.unwrap();
+    provider.enqueue_for_worker(activity(Some("cart"))).await.unwrap();
+
+    woken(SECOND, take_activity(&provider, LONG, WAIT, Some(("other", SECOND))), async {}).await;
+}
+
+#[tokio::test]
+async fn a_fetch_that_goes_away_keeps_nothing() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+    for _ in 0..20 {
+        let gone = tokio::time::timeout(Duration::from_millis(1), take_turn(&provider, LONG, WAIT));
+        let _ = tokio::join!(gone, provider.enqueue_for_orchestrator(start("order"), None));
+    }
+
+    let taken = take_turn(&provider, LONG, WAIT).await;
+
+    assert!(taken.is_some());
+}

@@ -20,12 +20,12 @@ impl Bench {
 
     /// How long one measurement runs.
     pub(crate) fn span(&self) -> Duration {
-        self.pick(Duration::from_millis(500), Duration::from_secs(3))
+        self.pick(Duration::from_millis(500), Duration::from_secs(2))
     }
 
     /// How often everything is measured. Rounds alternate between the rivals, so that a noisy minute hits all of them.
     pub(crate) fn rounds(&self) -> usize {
-        self.pick(3, 7)
+        self.pick(3, 5)
     }
 }
 

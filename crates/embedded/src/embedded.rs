@@ -2,7 +2,7 @@
 //!
 //! Owns this program's share of `users.lock`: as long as it lives, the server stays up.
 //!
-//! Next: [`join`], then [`crate::supervisor`].
+//! Next: [`mod@join`], then [`crate::supervisor`].
 
 mod join;
 mod watch;

@@ -54,7 +54,9 @@ returning todo.id, todo.queue, todo.epoch",
 static NEXT_DUE: Statement = Statement {
     name: "testkit/next_due",
     sql: "-- The next due of each queue $1.
-select queue, extract(epoch from min(due_at) - clock_timestamp())::float8 from todo where queue = any($1) group by queue",
+select wanted.queue, extract(epoch from next.due_at - clock_timestamp())::float8
+from unnest($1) as wanted (queue)
+cross join lateral (select due_at from todo where queue = wanted.queue order by due_at limit 1) as next",
     types: &[Type::TEXT_ARRAY],
 };
 

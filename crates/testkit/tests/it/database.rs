@@ -1,7 +1,5 @@
 //! A database per test.
 
-use std::time::Instant;
-
 use reveille_testkit::{Shutdown, TestCluster, TestDatabase, connect};
 
 #[tokio::test]
@@ -54,17 +52,6 @@ async fn what_a_dead_run_left_is_swept_by_the_next() {
     assert!(swept.status.success(), "{}", String::from_utf8_lossy(&swept.stdout));
     let left = "select from pg_database where datname = 'test_2147483647_0badcafe'";
     assert!(client.query(left, &[]).await.unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn a_clone_costs_tens_of_milliseconds() {
-    let _first_pays_for_the_server = TestDatabase::new().await;
-
-    let began = Instant::now();
-    let _second = TestDatabase::new().await;
-
-    // Not a bound (machines are noisy): a figure for whoever reads the output.
-    eprintln!("a database took {:?}", began.elapsed());
 }
 
 #[tokio::test]

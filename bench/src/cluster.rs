@@ -37,6 +37,17 @@ impl Cluster {
         self.embedded.as_ref().map(|embedded| embedded.connection_string("postgres")).unwrap_or_default()
     }
 
+    /// The same for another of its databases, as a URL: not every driver reads the other form.
+    pub(crate) fn url_of(&self, database: &str) -> String {
+        let Some(embedded) = &self.embedded else { return String::new() };
+        let encoded = |byte: u8| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        };
+        let host: String = embedded.socket_dir().to_string_lossy().bytes().map(encoded).collect();
+        format!("postgres://postgres@{host}:{}/{database}", embedded.port())
+    }
+
     pub(crate) async fn database(&self) -> anyhow::Result<Database> {
         let database = Database::connect(DatabaseOptions::new(self.url())).await?;
         database.migrate().await.context("cannot migrate the schema")?;

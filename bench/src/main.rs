@@ -8,6 +8,7 @@ mod cluster;
 mod machine;
 mod measure;
 mod notify;
+mod peer;
 mod report;
 mod scenarios;
 
@@ -41,7 +42,7 @@ struct Arguments {
 }
 
 fn listing() -> String {
-    let rows: Vec<String> = SCENARIOS.iter().map(|it| format!("  {:<13} {}", it.name, it.about)).collect();
+    let rows: Vec<String> = SCENARIOS.iter().map(|it| format!("  {:<14} {}", it.name, it.about)).collect();
     format!("Scenarios:\n{}", rows.join("\n"))
 }
 
@@ -55,7 +56,16 @@ fn main() -> ExitCode {
     if typed.next_if(|word| word == cluster::SUPERVISOR).is_some() {
         return cluster::supervise(typed.collect::<Vec<OsString>>());
     }
-    match run(&Arguments::parse()) {
+    // So is the child that measures our own provider.
+    if typed.next_if(|word| word == peer::CHILD).is_some() {
+        let url = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
+        return ended(peer::measure(url));
+    }
+    ended(run(&Arguments::parse()))
+}
+
+fn ended(result: anyhow::Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("reveille-bench: {error:#}");

@@ -11,14 +11,22 @@ where
     W: Fn(usize) -> F,
     F: Future<Output = anyhow::Result<()>>,
 {
+    counted(span, workers, async |worker| work(worker).await.map(|()| 1)).await
+}
+
+/// The same for work that says how much it did.
+pub(crate) async fn counted<W>(span: Duration, workers: usize, work: W) -> anyhow::Result<f64>
+where
+    W: AsyncFn(usize) -> anyhow::Result<usize>,
+{
     let done = AtomicU64::new(0);
     let began = Instant::now();
     let loops = (0..workers).map(|worker| {
         let (work, done) = (&work, &done);
         async move {
             while began.elapsed() < span {
-                work(worker).await?;
-                done.fetch_add(1, Ordering::Relaxed);
+                let did = work(worker).await?;
+                done.fetch_add(did as u64, Ordering::Relaxed);
             }
             anyhow::Ok(())
         }

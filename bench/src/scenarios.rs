@@ -2,6 +2,8 @@
 
 mod ground;
 mod idle;
+mod messages;
+mod orchestrations;
 mod wake_latency;
 
 use std::pin::Pin;
@@ -35,5 +37,15 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "wake-latency",
         about: "from a commit on one node to a claimed row on another, beside the bare NOTIFY",
         run: |bench| Box::pin(wake_latency::run(bench)),
+    },
+    Scenario {
+        name: "orchestrations",
+        about: "our provider for duroxide beside duroxide-pg and duroxide-pg-opt",
+        run: |bench| Box::pin(orchestrations::run(bench)),
+    },
+    Scenario {
+        name: "messages",
+        about: "our queues beside pgmq and a table with a state column: push, pop, ack, and how they grow",
+        run: |bench| Box::pin(messages::run(bench)),
     },
 ];

@@ -9,8 +9,10 @@
 mod fault;
 mod file;
 mod layers;
+mod queues;
 mod reader;
 mod secret;
+mod seeds;
 mod units;
 
 use std::ffi::OsString;
@@ -18,12 +20,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use reveille::database::{DatabaseOptions, StatementMode};
+use reveille::messages::{MessagesOptions, Subscription};
 use reveille_embedded::{Download, EmbeddedError, EmbeddedOptions};
 use reveille_server::{ServerError, ServerOptions};
 use tracing::level_filters::LevelFilter;
 
 pub(crate) use layers::{Effective, Setting};
 pub(crate) use secret::masked;
+pub(crate) use seeds::meaningless;
 
 use crate::args::Args;
 use crate::environment;
@@ -41,6 +45,7 @@ const SOME_PLACE: &str = "host=/tmp user=postgres";
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) server: ServerOptions,
+    pub(crate) messages: MessagesOptions,
     pub(crate) database: DatabaseSettings,
     pub(crate) private: PrivateSettings,
     pub(crate) log: Log,
@@ -109,7 +114,14 @@ impl Config {
                 .head_timeout(read.time("http.head_timeout"))
                 .body_timeout(read.time("http.body_timeout"))
                 .max_body(read.size("http.max_body"))
+                .max_in_flight(read.size("http.max_in_flight"))
+                .max_waiters(read.count("http.max_waiters"))
+                .request_timeout(read.time("http.request_timeout"))
+                .pop_timeout(read.time("http.pop_timeout"))
+                .pop_batch(u32::try_from(read.count("http.pop_batch")).unwrap_or(u32::MAX))
+                .subscription(read.choice("http.subscription", SUBSCRIPTIONS))
                 .drain_timeout(read.time("http.drain_timeout")),
+            messages: queues::read(read),
             database: DatabaseSettings::read(read),
             private: PrivateSettings {
                 data_dir: read.some_text("postgres.data_dir"),
@@ -140,6 +152,10 @@ impl Config {
         }
     }
 }
+
+/// As Queen has it, everything that is not `new` begins at the beginning.
+const SUBSCRIPTIONS: &[(&str, Subscription)] =
+    &[("all", Subscription::All), ("new", Subscription::New), ("from_beginning", Subscription::All)];
 
 const LEVELS: &[(&str, LevelFilter)] = &[
     ("off", LevelFilter::OFF),

@@ -6,19 +6,23 @@
 //! Next: [`crate::lane`].
 
 mod key;
+mod sessions;
 
 use std::time::Duration;
 
 use duroxide::providers::{ProviderError, WorkItem};
 use reveille::database::{DatabaseError, Param, Statement};
+use tokio_postgres::Row;
 use tracing::warn;
 
 pub(crate) use key::{ActivityAsk, ActivityKey};
+use sessions::Sessions;
 
 use crate::number::{seconds, signed};
-use crate::queue::{Claimed, Queue, due};
+use crate::queue::{ClaimFailed, Claimed, Queue, due};
 use crate::statements::{
-    ABANDON_ACTIVITIES, CLAIM_ACTIVITIES, ENQUEUE_ACTIVITY, RENEW_ACTIVITY, SETTLE_ACTIVITY, SURVEY_ACTIVITIES,
+    ABANDON_ACTIVITIES, CLAIM_ACTIVITIES, CLAIM_PLAIN, ENQUEUE_ACTIVITY, RENEW_ACTIVITY, SETTLE_ACTIVITY,
+    SURVEY_ACTIVITIES,
 };
 use crate::store::Store;
 use crate::token::nonces;
@@ -30,7 +34,8 @@ const RACES: usize = 3;
 /// The queue itself.
 #[derive(Debug)]
 pub(crate) struct Activities {
-    pub(crate) store: Store,
+    store: Store,
+    sessions: Sessions,
 }
 
 /// An activity as it was read, not yet understood.
@@ -51,30 +56,34 @@ impl Queue for Activities {
         &SURVEY_ACTIVITIES
     }
 
-    async fn claim(&self, key: &ActivityKey, ask: &ActivityAsk, want: usize) -> Result<Claimed<Task>, DatabaseError> {
-        let mut tries = 0;
-        loop {
-            let (tokens, limit) = (nonces(want), signed(want as u64));
-            let (lock, session) = (seconds(ask.lock), seconds(ask.session));
-            let params: [Param<'_>; 8] =
-                [&tokens, &limit, &lock, &key.owner, &session, &key.names(), &key.untagged, &key.any];
-            let rows = self.store.look(&CLAIM_ACTIVITIES, &params).await?;
-            let picked: i64 = rows.first().map_or(0, |row| row.get("picked"));
-            let due = due(rows.first().and_then(|row| row.get("due_s")));
-            let taken = rows.iter().filter_map(|row| {
-                Some(Task {
-                    token: row.get::<_, Option<String>>("lock_token")?,
-                    text: row.get("work_item"),
-                    attempt: u32::try_from(row.get::<_, i32>("attempt_count")).unwrap_or(0),
-                })
-            });
-            let leases: Vec<Task> = taken.collect();
-            tries += 1;
-            if leases.is_empty() && picked > 0 && tries < RACES {
-                continue;
+    /// Owners are told apart only while activities of sessions are due.
+    fn alike(one: &ActivityKey, other: &ActivityKey) -> bool {
+        one.has_tags_of(other)
+    }
+
+    async fn claim(
+        &self,
+        asked: &[(&ActivityKey, usize)],
+        ask: &ActivityAsk,
+    ) -> Result<Vec<Claimed<Task>>, ClaimFailed<Task>> {
+        let plain = match asked.first() {
+            Some((key, _)) if !self.sessions.are_due() => {
+                let want = asked.iter().map(|(_, want)| want).sum();
+                self.claim_plain(key, ask, want).await.map_err(|error| ClaimFailed::after(Vec::new(), error))?
             }
-            return Ok(Claimed { leases, filled: picked >= limit, due });
+            _ => None,
+        };
+        if let Some(plain) = plain {
+            return Ok(shared_out(plain, asked));
         }
+        let mut claimed = Vec::with_capacity(asked.len());
+        for (key, want) in asked {
+            match self.claim_owned(key, ask, *want).await {
+                Ok(one) => claimed.push(one),
+                Err(error) => return Err(ClaimFailed::after(claimed, error)),
+            }
+        }
+        Ok(claimed)
     }
 
     async fn give_back(&self, leases: Vec<Task>) {
@@ -86,6 +95,51 @@ impl Queue for Activities {
 }
 
 impl Activities {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store, sessions: Sessions::default() }
+    }
+
+    /// `None` while an activity of a session is due.
+    async fn claim_plain(
+        &self,
+        key: &ActivityKey,
+        ask: &ActivityAsk,
+        want: usize,
+    ) -> Result<Option<Claimed<Task>>, DatabaseError> {
+        let (tokens, limit, lock) = (nonces(want), signed(want as u64), seconds(ask.lock));
+        let params: [Param<'_>; 6] = [&tokens, &limit, &lock, &key.names(), &key.untagged, &key.any];
+        let rows = self.store.look(&CLAIM_PLAIN, &params).await?;
+        if rows.first().is_some_and(|row| row.get("is_bound")) {
+            self.sessions.seen_due();
+            return Ok(None);
+        }
+        Ok(Some(found(&rows, limit)))
+    }
+
+    /// For one owner, whose sessions these may be.
+    async fn claim_owned(
+        &self,
+        key: &ActivityKey,
+        ask: &ActivityAsk,
+        want: usize,
+    ) -> Result<Claimed<Task>, DatabaseError> {
+        let mut tries = 0;
+        loop {
+            let (tokens, limit) = (nonces(want), signed(want as u64));
+            let (lock, session) = (seconds(ask.lock), seconds(ask.session));
+            let params: [Param<'_>; 8] =
+                [&tokens, &limit, &lock, &key.owner, &session, &key.names(), &key.untagged, &key.any];
+            let rows = self.store.look(&CLAIM_ACTIVITIES, &params).await?;
+            let picked: i64 = rows.first().map_or(0, |row| row.get("picked"));
+            let claimed = found(&rows, limit);
+            tries += 1;
+            if claimed.leases.is_empty() && picked > 0 && tries < RACES {
+                continue;
+            }
+            return Ok(claimed);
+        }
+    }
+
     /// Add an activity.
     pub(crate) async fn enqueue(&self, item: &WorkItem) -> Result<(), ProviderError> {
         const OPERATION: &str = "enqueue_for_worker";
@@ -135,10 +189,40 @@ impl Activities {
     ) -> Result<(), ProviderError> {
         const OPERATION: &str = "abandon_work_item";
         let (tokens, delay) = (vec![token], seconds(delay.unwrap_or_default()));
-        let rows = self.store.repeat(OPERATION, &ABANDON_ACTIVITIES, &[&tokens, &delay, &uncounted]).await?;
-        if rows.is_empty() {
+        let given = self.store.settle(OPERATION, &ABANDON_ACTIVITIES, &[&tokens, &delay, &uncounted]).await?;
+        // A second try that finds nothing takes the first for done, so that whoever waits is told.
+        if given.rows.is_empty() && !given.doubted {
             return Err(ProviderError::permanent(OPERATION, "Invalid lock token or already acked"));
         }
         Ok(())
     }
+}
+
+/// What a claim of up to `limit` answered.
+fn found(rows: &[Row], limit: i64) -> Claimed<Task> {
+    let Some(about) = rows.first() else { return Claimed::nothing() };
+    let taken = rows.iter().filter_map(|row| {
+        Some(Task {
+            token: row.get::<_, Option<String>>("lock_token")?,
+            text: row.get("work_item"),
+            attempt: u32::try_from(row.get::<_, i32>("attempt_count")).unwrap_or(0),
+        })
+    });
+    Claimed {
+        leases: taken.collect(),
+        filled: about.get::<_, i64>("picked") >= limit,
+        contended: about.get("contended"),
+        due: due(about.get("due_s")),
+    }
+}
+
+/// What was claimed for all of them, among them; what is true of one is true of all.
+fn shared_out(plain: Claimed<Task>, asked: &[(&ActivityKey, usize)]) -> Vec<Claimed<Task>> {
+    let Claimed { leases, filled, contended, due } = plain;
+    let mut leases = leases.into_iter();
+    let share = |(_, want): &(&ActivityKey, usize)| {
+        let leases = leases.by_ref().take(*want).collect();
+        Claimed { leases, filled, contended, due }
+    };
+    asked.iter().map(share).collect()
 }

@@ -11,6 +11,7 @@ use duroxide::providers::{
 };
 use tokio_postgres::Row;
 
+use crate::nul;
 use crate::number::{signed, unsigned};
 use crate::provider::PostgresProvider;
 use crate::statements::{
@@ -91,7 +92,7 @@ impl ProviderAdmin for PostgresProvider {
             orchestration_version: unknown(row.get("version"), "unknown"),
             current_execution_id: unsigned(row.get("current_execution_id")),
             status: unknown(row.get("status"), "Unknown"),
-            output: row.get("output"),
+            output: row.get::<_, Option<String>>("output").map(nul::read),
             created_at: unsigned(row.get("created_ms")),
             updated_at: unsigned(row.get("updated_ms")),
             parent_instance_id: row.get("parent_instance_id"),
@@ -105,7 +106,7 @@ impl ProviderAdmin for PostgresProvider {
         Ok(ExecutionInfo {
             execution_id,
             status: row.get("status"),
-            output: row.get("output"),
+            output: row.get::<_, Option<String>>("output").map(nul::read),
             started_at: unsigned(row.get("started_ms")),
             completed_at: row.get::<_, Option<i64>>("completed_ms").map(unsigned),
             event_count: count(row, "event_count"),
@@ -149,7 +150,11 @@ impl ProviderAdmin for PostgresProvider {
         if ids.is_empty() {
             return Ok(DeleteInstanceResult::default());
         }
-        let rows = self.store().repeat(OPERATION, &DELETE_INSTANCES, &[&ids, &force]).await?;
+        let deleted = self.store().repeat(OPERATION, &DELETE_INSTANCES, &[&ids, &force]).await;
+        for id in ids {
+            self.glances().forget(id);
+        }
+        let rows = deleted?;
         let Some(row) = rows.first() else { return Ok(DeleteInstanceResult::default()) };
         if let Some(running) = row.get::<_, Option<&str>>("running") {
             let why = format!("Instance {running} is still running: cancel it first, or delete it with force");

@@ -7,6 +7,7 @@
 //! Next: [`crate::lane`].
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,13 +30,23 @@ pub(crate) struct Bell<K: QueueKey> {
     herald: Herald,
     /// By their spelling; every key that was ever waited for.
     keys: Mutex<HashMap<String, K>>,
+    /// How often somebody said that there may be work.
+    rings: AtomicU64,
     /// Until when the end of a lease has been announced.
     announced: Mutex<Option<Instant>>,
 }
 
 impl<K: QueueKey> Bell<K> {
     pub(crate) fn new(name: String, survey: String, hub: Hub<K>, herald: Herald) -> Self {
-        Self { name, survey, hub, herald, keys: Mutex::default(), announced: Mutex::default() }
+        Self {
+            name,
+            survey,
+            hub,
+            herald,
+            keys: Mutex::default(),
+            rings: AtomicU64::new(0),
+            announced: Mutex::default(),
+        }
     }
 
     /// Somebody is about to wait for the key.
@@ -46,10 +57,16 @@ impl<K: QueueKey> Bell<K> {
         }
     }
 
-    /// There may be work now.
-    pub(crate) fn ring(&self, cause: Cause) {
-        self.hub.ring_all(cause);
+    /// There may be work now, here and elsewhere.
+    pub(crate) fn ring(&self) {
+        self.rings.fetch_add(1, Ordering::SeqCst);
+        // Rings here, too: once more by ourselves, and every message would cost a second look that finds nothing.
         self.herald.announce(&self.name, EVERY_KEY);
+    }
+
+    /// How often it was rung, by whomever.
+    pub(crate) fn rings(&self) -> u64 {
+        self.rings.load(Ordering::SeqCst)
     }
 
     /// There may be work now, for this node alone: a turn ended, and what arrived meanwhile was announced by its sender.
@@ -59,7 +76,6 @@ impl<K: QueueKey> Bell<K> {
 
     /// There will be work after `delay`.
     pub(crate) fn ring_after(&self, delay: Duration) {
-        self.due(delay);
         self.herald.announce_after(&self.name, EVERY_KEY, delay);
     }
 
@@ -106,6 +122,7 @@ impl<K: QueueKey> WorkSource for Bell<K> {
     }
 
     fn ring(&self, key: Option<&str>, cause: Cause) {
+        self.rings.fetch_add(1, Ordering::SeqCst);
         let surveyed = key.and_then(|key| self.keys().get(key).cloned());
         match surveyed {
             Some(key) => self.hub.ring(&key, cause),

@@ -85,8 +85,9 @@ impl<Q: Queue> Lane<Q> {
         wait: Duration,
     ) -> Result<Option<Q::Lease>, ProviderError> {
         let Some(waiting) = &self.waiting else {
-            let claimed = self.queue.claim(&key, &ask, 1).await.map_err(|error| provider_error(operation, &error))?;
-            return Ok(claimed.leases.into_iter().next());
+            let claimed = self.queue.claim(&[(&key, 1)], &ask).await;
+            let claimed = claimed.map_err(|failed| provider_error(operation, &failed.error))?;
+            return Ok(claimed.into_iter().flat_map(|claimed| claimed.leases).next());
         };
         waiting.bell.meet(&key);
         let patience = match Instant::now().checked_add(wait) {
@@ -107,11 +108,16 @@ impl<Q: Queue> Lane<Q> {
     }
 
     /// There may be work now.
-    pub(crate) async fn ring(&self, cause: Cause) {
+    pub(crate) async fn ring(&self) {
         if let Some(waiting) = &self.waiting {
-            waiting.bell.ring(cause);
+            waiting.bell.ring();
             waiting.flush_if_alone().await;
         }
+    }
+
+    /// How often somebody said that there may be work.
+    pub(crate) fn rings(&self) -> u64 {
+        self.waiting.as_ref().map_or(0, |waiting| waiting.bell.rings())
     }
 
     /// There may be work now, for this node alone.

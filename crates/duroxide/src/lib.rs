@@ -18,6 +18,8 @@
 //! be woken), `lane` (who gets it), `provider` (the contract), `admin`.
 
 mod error;
+mod glance;
+mod nul;
 mod number;
 mod schema;
 mod statements;

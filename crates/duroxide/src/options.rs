@@ -12,6 +12,8 @@ use crate::provider::PostgresProvider;
 
 /// Where a provider's tables are when nobody says.
 const DEFAULT_SCHEMA: &str = "duroxide";
+/// Slots, renewals and clients of a runtime ask at the same time; as many as the other providers have.
+const POOL_SIZE: usize = 10;
 
 /// How a provider is opened.
 #[derive(Debug, Clone)]
@@ -72,7 +74,7 @@ impl PostgresProviderOptions {
 
     /// How many connections a database of the provider's own shares among its callers.
     ///
-    /// Default: that of [`DatabaseOptions`]. Of no effect on a shared database.
+    /// Default: 10. Of no effect on a shared database.
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = Some(connections);
         self
@@ -97,10 +99,7 @@ impl PostgresProviderOptions {
             }
             Place::Url(url) => {
                 let options = DatabaseOptions::new(url).application_name("reveille-duroxide");
-                let options = match self.pool_size {
-                    Some(size) => options.pool_size(size),
-                    None => options,
-                };
+                let options = options.pool_size(self.pool_size.unwrap_or(POOL_SIZE));
                 let database = Database::connect(options).await?;
                 let opened = open_own(&database, schema, config).await;
                 if opened.is_err() {

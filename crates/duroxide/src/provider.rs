@@ -22,12 +22,15 @@ use tokio_util::task::TaskTracker;
 
 use crate::activities::{Activities, ActivityAsk, ActivityKey};
 use crate::error::unreadable;
+use crate::glance::{Glances, Status};
 use crate::lane::{Lane, Tasks};
-use crate::number::{seconds, signed};
+use crate::nul;
+use crate::number::{seconds, signed, unsigned};
 use crate::options::{PostgresProviderOptions, ProviderOpenError};
 use crate::schema;
 use crate::statements::{ENQUEUE_MESSAGE, READ_HISTORY};
 use crate::store::Store;
+use crate::token::TurnToken;
 use crate::turns::item::Understood;
 use crate::turns::settle::Outcome;
 use crate::turns::{TurnAsk, TurnKey, Turns};
@@ -49,6 +52,7 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) turns: Lane<Turns>,
     pub(crate) activities: Lane<Activities>,
+    glances: Glances,
     tasks: Tasks,
     /// Closes a database of the provider's own, last.
     closing: TaskTracker,
@@ -66,14 +70,26 @@ impl PostgresProvider {
         Self::new_with_schema(database_url, None).await
     }
 
-    /// The same in a schema of the caller's choice. Fetches do not wait; see
-    /// [`new_with_config`](Self::new_with_config).
+    /// The same in a schema of the caller's choice.
     pub async fn new_with_schema(database_url: &str, schema_name: Option<&str>) -> Result<Self, ProviderOpenError> {
-        Self::new_with_config(database_url, schema_name, LongPollConfig::default()).await
+        Self::new_with_options(database_url, schema_name, LongPollConfig::default()).await
+    }
+
+    /// As [`new`](Self::new), with fetches that wait.
+    pub async fn new_with_long_poll(database_url: &str) -> Result<Self, ProviderOpenError> {
+        Self::new_with_long_poll_and_schema(database_url, None).await
+    }
+
+    /// The same in a schema of the caller's choice.
+    pub async fn new_with_long_poll_and_schema(
+        database_url: &str,
+        schema_name: Option<&str>,
+    ) -> Result<Self, ProviderOpenError> {
+        Self::new_with_options(database_url, schema_name, LongPollConfig::on()).await
     }
 
     /// The same with a choice of how fetches wait.
-    pub async fn new_with_config(
+    pub async fn new_with_options(
         database_url: &str,
         schema_name: Option<&str>,
         long_poll: LongPollConfig,
@@ -90,7 +106,7 @@ impl PostgresProvider {
         database.migrate_from(&schema::SOURCE).await?;
         let (store, tasks, closing) = (Store { database: database.clone() }, Tasks::default(), TaskTracker::new());
         let turns = Lane::new(Turns { store: store.clone() }, database, config, tasks.clone());
-        let activities = Lane::new(Activities { store: store.clone() }, database, config, tasks.clone());
+        let activities = Lane::new(Activities::new(store.clone()), database, config, tasks.clone());
         if owned {
             let (lanes, database) = (tasks.clone(), database.clone());
             closing.spawn(async move {
@@ -101,7 +117,7 @@ impl PostgresProvider {
                 database.close().await;
             });
         }
-        Ok(Self { inner: Arc::new(Inner { store, turns, activities, tasks, closing }) })
+        Ok(Self { inner: Arc::new(Inner { store, turns, activities, glances: Glances::default(), tasks, closing }) })
     }
 
     /// The schema that holds this provider's tables, and nothing else.
@@ -150,15 +166,21 @@ impl PostgresProvider {
     }
 
     async fn settle_turn(&self, token: &str, outcome: Outcome) -> Result<(), ProviderError> {
-        let Inner { turns, activities, .. } = &*self.inner;
-        let sent = turns.queue.settle(token, outcome).await?;
+        let Inner { turns, activities, glances, .. } = &*self.inner;
+        let instance = TurnToken::parse(token).map(|token| token.instance).unwrap_or_default();
+        glances.forget(&instance);
+        let rings = turns.rings();
+        let sent = turns.queue.settle(token, outcome).await;
+        glances.forget(&instance);
+        let sent = sent?;
         if sent.activities {
-            activities.ring(Cause::Pushed).await;
+            activities.ring().await;
         }
         if sent.messages {
-            turns.ring(Cause::Settled).await;
-        } else {
-            // What arrived during the turn was hidden by its lock.
+            turns.ring().await;
+        } else if turns.rings() != rings {
+            // What arrived while it was committed was hidden by its lock; what arrived before, the statement has seen, and
+            // what arrives later rings later.
             turns.ring_here(Cause::Settled);
         }
         if let Some(delay) = sent.due {
@@ -170,7 +192,7 @@ impl PostgresProvider {
     async fn abandon_turn(&self, token: &str, delay: Option<Duration>, uncounted: bool) -> Result<(), ProviderError> {
         let turns = &self.inner.turns;
         turns.queue.abandon(token, delay, uncounted).await?;
-        turns.ring(Cause::Released).await;
+        turns.ring().await;
         if let Some(delay) = delay {
             turns.ring_after(delay).await;
         }
@@ -186,12 +208,16 @@ impl PostgresProvider {
         let visible_at = if delay.is_some() { None } else { *visible_at };
         let delay = seconds(delay.unwrap_or_default());
         let params: [reveille::database::Param<'_>; 6] = [instance, text, &delay, &visible_at, is_start, is_event];
-        let rows = self.inner.store.once(OPERATION, &ENQUEUE_MESSAGE, &params).await?;
-        match rows.first().and_then(|row| row.get::<_, Option<f64>>("due_s")) {
+        let sent = self.inner.store.once(OPERATION, &ENQUEUE_MESSAGE, &params).await;
+        if sent.is_err() {
+            // The answer may be lost and the message there.
+            self.inner.turns.ring().await;
+        }
+        match sent?.first().and_then(|row| row.get::<_, Option<f64>>("due_s")) {
             Some(seconds) if seconds > 0.0 => {
                 self.inner.turns.ring_after(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
             }
-            _ => self.inner.turns.ring(Cause::Pushed).await,
+            _ => self.inner.turns.ring().await,
         }
         Ok(())
     }
@@ -224,16 +250,28 @@ impl PostgresProvider {
         execution: Option<u64>,
     ) -> Result<Vec<Event>, ProviderError> {
         let execution = execution.map(signed);
+        let begun = self.inner.glances.begin();
         let rows = self.inner.store.repeat(operation, &READ_HISTORY, &[&instance, &execution]).await?;
-        let read = |row: &tokio_postgres::Row| {
-            serde_json::from_str(row.get::<_, &str>("event")).map_err(|error| unreadable(operation, "event", &error))
-        };
-        rows.iter().map(read).collect()
+        let status = rows.last().and_then(status_of).unwrap_or_default();
+        self.inner.glances.keep(begun, instance, status);
+        let texts = rows.iter().filter_map(|row| row.get::<_, Option<&str>>("event"));
+        let read = |text| serde_json::from_str(text).map_err(|error| unreadable(operation, "event", &error));
+        texts.map(read).collect()
+    }
+
+    pub(crate) fn glances(&self) -> &Glances {
+        &self.inner.glances
     }
 
     pub(crate) fn store(&self) -> &Store {
         &self.inner.store
     }
+}
+
+/// The custom status that a row brings.
+pub(crate) fn status_of(row: &tokio_postgres::Row) -> Option<Status> {
+    let version: Option<i64> = row.get("custom_status_version");
+    version.map(|version| (row.get::<_, Option<String>>("custom_status").map(nul::read), unsigned(version)))
 }
 
 impl Drop for Inner {

@@ -27,13 +27,17 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     /// What the heartbeat asks.
     fn survey() -> &'static Statement;
 
-    /// Take up to `want`.
+    /// Whether one claim can serve both keys.
+    fn alike(one: &Self::Key, other: &Self::Key) -> bool {
+        one == other
+    }
+
+    /// Take up to so many under each of these keys, which are alike; one answer for each.
     fn claim(
         &self,
-        key: &Self::Key,
+        asked: &[(&Self::Key, usize)],
         ask: &Self::Ask,
-        want: usize,
-    ) -> impl Future<Output = Result<Claimed<Self::Lease>, DatabaseError>> + Send;
+    ) -> impl Future<Output = Result<Vec<Claimed<Self::Lease>>, ClaimFailed<Self::Lease>>> + Send;
 
     /// Give back what found no taker, as if it had never been taken.
     fn give_back(&self, leases: Vec<Self::Lease>) -> impl Future<Output = ()> + Send;
@@ -57,8 +61,30 @@ pub(crate) struct Claimed<L> {
     pub(crate) leases: Vec<L>,
     /// As much was picked as was wanted: there may be more.
     pub(crate) filled: bool,
+    /// Something was left because somebody else has it in hand; he may yet give it up without a word.
+    pub(crate) contended: bool,
     /// When there may be something to take next.
     pub(crate) due: Option<Duration>,
+}
+
+impl<L> Claimed<L> {
+    /// Nobody said anything.
+    pub(crate) fn nothing() -> Self {
+        Self { leases: Vec::new(), filled: false, contended: false, due: None }
+    }
+}
+
+/// A claim failed, perhaps after some of it succeeded; that must be given back.
+#[derive(Debug)]
+pub(crate) struct ClaimFailed<L> {
+    pub(crate) taken: Vec<L>,
+    pub(crate) error: DatabaseError,
+}
+
+impl<L> ClaimFailed<L> {
+    pub(crate) fn after(claimed: Vec<Claimed<L>>, error: DatabaseError) -> Self {
+        Self { taken: claimed.into_iter().flat_map(|claimed| claimed.leases).collect(), error }
+    }
 }
 
 /// The database's word on the next due; what is due this very moment is due in a millisecond.

@@ -25,8 +25,8 @@ macro_rules! statements {
 statements! {
     /// Claim instances that have messages.
     CLAIM_TURNS = "orchestrations/claim.sql" (TEXT_ARRAY, INT8, FLOAT8, INT8, INT8);
-    /// What claimed turns need beside their messages.
-    TURN_CONTENT = "orchestrations/content.sql" (TEXT_ARRAY);
+    /// What claimed turns need beside their messages, if the claim could not see it.
+    TURN_CONTENT = "orchestrations/content.sql" (TEXT_ARRAY, TEXT_ARRAY);
     /// Commit a turn.
     SETTLE_TURN = "orchestrations/settle.sql" (
         TEXT, TEXT, INT8, TEXT, TEXT, TEXT, INT8, TEXT, TEXT, BOOL, TEXT, BOOL, INT8_ARRAY, TEXT_ARRAY,
@@ -42,6 +42,8 @@ statements! {
     /// Add a message.
     ENQUEUE_MESSAGE = "orchestrations/enqueue.sql" (TEXT, TEXT, FLOAT8, FLOAT8, BOOL, BOOL);
 
+    /// Claim activities that are of no session.
+    CLAIM_PLAIN = "activities/claim_plain.sql" (TEXT_ARRAY, INT8, FLOAT8, TEXT_ARRAY, BOOL, BOOL);
     /// Claim activities.
     CLAIM_ACTIVITIES = "activities/claim.sql" (TEXT_ARRAY, INT8, FLOAT8, TEXT, FLOAT8, TEXT_ARRAY, BOOL, BOOL);
     /// Add an activity.
@@ -62,8 +64,8 @@ statements! {
     READ_HISTORY = "history/read.sql" (TEXT, INT8);
     /// Append events outside a turn.
     APPEND_HISTORY = "history/append.sql" (TEXT, INT8, INT8_ARRAY, TEXT_ARRAY);
-    /// A newer custom status.
-    CUSTOM_STATUS = "history/custom_status.sql" (TEXT, INT8);
+    /// The custom status.
+    CUSTOM_STATUS = "history/custom_status.sql" (TEXT);
     /// How large an instance is.
     INSTANCE_STATS = "history/stats.sql" (TEXT);
     /// Values of an instance.
@@ -96,6 +98,9 @@ pub(crate) static SURVEY_TURNS: Statement =
 /// What the heartbeat asks about activities; completed by it.
 pub(crate) static SURVEY_ACTIVITIES: Statement =
     Statement { name: "duroxide/survey", sql: include_str!("../sql/activities/survey.sql"), types: &[] };
+
+#[cfg(test)]
+mod plans;
 
 #[cfg(test)]
 mod tests {

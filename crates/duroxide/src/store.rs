@@ -19,8 +19,6 @@ use crate::error::provider_error;
 /// How long reads and settlements are tried: longer than a failover takes. A lease that ends meanwhile ends the trying,
 /// because the statement itself says so.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// A message may race with the deletion of its instance; then it is sent to a new mailbox.
-const RACES: usize = 5;
 
 /// The tables of one provider.
 #[derive(Debug, Clone)]
@@ -60,7 +58,7 @@ impl Store {
         statement: &Statement,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, ProviderError> {
-        let work = Idempotent(|| self.raced(statement, params));
+        let work = Idempotent(|| self.look(statement, params));
         patient(patience).run(work).await.map_err(|error| provider_error(operation, &error))
     }
 
@@ -73,7 +71,7 @@ impl Store {
     ) -> Result<Settled, ProviderError> {
         let doubted = AtomicBool::new(false);
         let work = Idempotent(async || {
-            let done = self.raced(statement, params).await;
+            let done = self.look(statement, params).await;
             if let Err(DatabaseError::Lost { .. } | DatabaseError::Timeout { .. }) = &done {
                 doubted.store(true, Ordering::Relaxed);
             }
@@ -90,23 +88,13 @@ impl Store {
         statement: &Statement,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, ProviderError> {
-        let work = Idempotent(async || match self.raced(statement, params).await {
+        let work = Idempotent(async || match self.look(statement, params).await {
             Err(error @ (DatabaseError::Lost { .. } | DatabaseError::Timeout { .. })) => Ok(Err(error)),
             Err(error) => Err(error),
             Ok(rows) => Ok(Ok(rows)),
         });
         let done = patient(PATIENCE).run(work).await;
         done.and_then(|done| done).map_err(|error| provider_error(operation, &error))
-    }
-
-    async fn raced(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, DatabaseError> {
-        let mut races = 0;
-        loop {
-            match self.look(statement, params).await {
-                Err(error) if error.sqlstate() == Some("23503") && races < RACES => races += 1,
-                done => return done,
-            }
-        }
     }
 }
 

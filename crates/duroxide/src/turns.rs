@@ -18,8 +18,9 @@ use reveille::database::{DatabaseError, Statement};
 use tokio_postgres::Row;
 use tracing::warn;
 
+use crate::nul;
 use crate::number::{packed, seconds, signed};
-use crate::queue::{Claimed, Queue, QueueAsk, QueueKey, due};
+use crate::queue::{ClaimFailed, Claimed, Queue, QueueAsk, QueueKey, due};
 use crate::statements::{ABANDON_TURN, CLAIM_TURNS, SURVEY_TURNS, TURN_CONTENT};
 use crate::store::Store;
 use crate::token::{TurnToken, nonces};
@@ -91,23 +92,15 @@ impl Queue for Turns {
         &SURVEY_TURNS
     }
 
-    async fn claim(&self, key: &TurnKey, ask: &TurnAsk, want: usize) -> Result<Claimed<Turn>, DatabaseError> {
-        let (from, to) = key.versions.unzip();
-        let mut tries = 0;
-        loop {
-            let (tokens, limit) = (nonces(want), signed(want as u64));
-            let params: [reveille::database::Param<'_>; 5] = [&tokens, &limit, &seconds(ask.lock), &from, &to];
-            let rows = self.store.look(&CLAIM_TURNS, &params).await?;
-            let picked: i64 = rows.first().map_or(0, |row| row.get("picked"));
-            let due = due(rows.first().and_then(|row| row.get("due_s")));
-            let leases = gather(&rows);
-            tries += 1;
-            if leases.is_empty() && picked > 0 && tries < RACES {
-                continue;
+    async fn claim(&self, asked: &[(&TurnKey, usize)], ask: &TurnAsk) -> Result<Vec<Claimed<Turn>>, ClaimFailed<Turn>> {
+        let mut claimed = Vec::with_capacity(asked.len());
+        for (key, want) in asked {
+            match self.claim_one(key, ask, *want).await {
+                Ok(one) => claimed.push(one),
+                Err(error) => return Err(ClaimFailed::after(claimed, error)),
             }
-            let leases = if leases.is_empty() { leases } else { self.complete(leases).await? };
-            return Ok(Claimed { leases, filled: picked >= limit, due });
         }
+        Ok(claimed)
     }
 
     async fn give_back(&self, leases: Vec<Turn>) {
@@ -122,10 +115,31 @@ impl Queue for Turns {
 }
 
 impl Turns {
-    /// Reads what belongs to claimed turns. If that fails they are given back.
-    async fn complete(&self, turns: Vec<Turn>) -> Result<Vec<Turn>, DatabaseError> {
-        let tokens: Vec<String> = turns.iter().map(|turn| turn.token.nonce.clone()).collect();
-        match self.store.look(&TURN_CONTENT, &[&tokens]).await {
+    async fn claim_one(&self, key: &TurnKey, ask: &TurnAsk, want: usize) -> Result<Claimed<Turn>, DatabaseError> {
+        let (from, to) = key.versions.unzip();
+        let mut tries = 0;
+        loop {
+            let (tokens, limit) = (nonces(want), signed(want as u64));
+            let params: [reveille::database::Param<'_>; 5] = [&tokens, &limit, &seconds(ask.lock), &from, &to];
+            let rows = self.store.look(&CLAIM_TURNS, &params).await?;
+            let Some(about) = rows.first() else { return Ok(Claimed::nothing()) };
+            let (picked, contended) = (about.get::<_, i64>("number"), about.get("is_so"));
+            let due = due(about.get("due_s"));
+            let (turns, stale) = gather(&rows);
+            tries += 1;
+            if turns.is_empty() && picked > 0 && tries < RACES {
+                continue;
+            }
+            let leases = if stale.is_empty() { turns } else { self.read_again(turns, stale).await? };
+            return Ok(Claimed { leases, filled: picked >= limit, contended, due });
+        }
+    }
+
+    /// Reads what the claim could not see of these turns. If that fails all are given back.
+    async fn read_again(&self, turns: Vec<Turn>, stale: Vec<TurnToken>) -> Result<Vec<Turn>, DatabaseError> {
+        let (tokens, instances): (Vec<String>, Vec<String>) =
+            stale.into_iter().map(|token| (token.nonce, token.instance)).unzip();
+        match self.store.look(&TURN_CONTENT, &[&tokens, &instances]).await {
             Ok(rows) => Ok(fill(turns, &rows)),
             Err(error) => {
                 self.give_back(turns).await;
@@ -135,46 +149,46 @@ impl Turns {
     }
 }
 
-/// The messages of each turn, in the order of their arrival.
-fn gather(rows: &[Row]) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    for row in rows {
-        let Some(nonce) = row.get::<_, Option<String>>("lock_token") else { continue };
-        let place = *places.entry(nonce.clone()).or_insert_with(|| {
-            turns.push(Turn {
-                token: TurnToken { nonce, instance: row.get("instance_id") },
-                messages: Vec::new(),
-                attempt: 0,
-                instance: None,
-                execution: 1,
-                history: Vec::new(),
-                values: Vec::new(),
-            });
-            turns.len() - 1
+/// The turns of a claim, and the tokens of those whose content must be read again.
+fn gather(rows: &[Row]) -> (Vec<Turn>, Vec<TurnToken>) {
+    let (mut turns, mut stale) = (Vec::new(), Vec::new());
+    for row in rows.iter().filter(|row| row.get::<_, i32>("part") == 1) {
+        let token = TurnToken { nonce: row.get("lock_token"), instance: row.get("instance_id") };
+        if !row.get::<_, bool>("is_so") {
+            stale.push(token.clone());
+        }
+        turns.push(Turn {
+            token,
+            messages: Vec::new(),
+            attempt: 0,
+            instance: None,
+            execution: 1,
+            history: Vec::new(),
+            values: Vec::new(),
         });
-        let turn = &mut turns[place];
-        turn.messages.push(row.get("work_item"));
-        turn.attempt = turn.attempt.max(u32::try_from(row.get::<_, i32>("attempt_count")).unwrap_or(0));
     }
-    turns
+    (fill(turns, rows), stale)
 }
 
-/// Adds what the second statement read.
+/// Puts the parts where they belong; they come in order.
 fn fill(mut turns: Vec<Turn>, rows: &[Row]) -> Vec<Turn> {
     let places: HashMap<String, usize> =
         turns.iter().enumerate().map(|(place, turn)| (turn.token.nonce.clone(), place)).collect();
     for row in rows {
-        let Some(place) = places.get(row.get::<_, &str>("lock_token")) else { continue };
-        let turn = &mut turns[*place];
+        let place = row.get::<_, Option<&str>>("lock_token").and_then(|token| places.get(token));
+        let Some(turn) = place.and_then(|place| turns.get_mut(*place)) else { continue };
         let number: i64 = row.get("number");
         match row.get::<_, i32>("part") {
-            0 => {
+            1 => {
                 turn.execution = number;
                 turn.instance = row.get::<_, Option<String>>("first").map(|name| (name, row.get("second")));
             }
-            1 => turn.history.push(row.get("first")),
-            _ => turn.values.push((row.get("first"), row.get("second"), number)),
+            2 => {
+                turn.messages.push(row.get("first"));
+                turn.attempt = turn.attempt.max(u32::try_from(row.get::<_, i32>("attempt_count")).unwrap_or(0));
+            }
+            3 => turn.history.push(row.get("first")),
+            _ => turn.values.push((nul::read(row.get("first")), nul::read(row.get("second")), number)),
         }
     }
     turns

@@ -40,7 +40,7 @@ mod schema_name;
 mod session;
 mod shared;
 mod sqlstate;
-mod statement;
+pub(crate) mod statement;
 mod statements;
 mod tls;
 mod transaction;
@@ -219,6 +219,11 @@ impl Database {
     /// one line for each key: the source's name, a space, the key.
     pub fn hint_channel(&self) -> &str {
         self.wake.channel()
+    }
+
+    /// How often the heartbeat asks what is due; it looks twice as far ahead.
+    pub(crate) fn heartbeat(&self) -> std::time::Duration {
+        self.shared.settings.heartbeat
     }
 
     /// How the LISTEN connection is.

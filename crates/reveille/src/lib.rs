@@ -4,5 +4,8 @@
 //! with them.
 
 pub mod database;
+pub mod messages;
 
+pub use bytes;
 pub use tokio_postgres;
+pub use uuid;

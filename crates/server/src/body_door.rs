@@ -1,8 +1,9 @@
 //! Takes in the body of a request, whole, before any route sees it.
 //!
-//! Promises that a body is within the limit and complete in time. A route therefore never holds anything while it waits
-//! for its client's bytes.
+//! Promises that a body is within the limit and complete in time, and that all of them together stay within a budget of
+//! bytes. A route therefore never holds anything while it waits for its client's bytes.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -10,37 +11,106 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use tokio::time::timeout;
 
+use crate::budget::{Budget, Share};
+use crate::fault::OVERLOADED;
 use crate::options::Limits;
 use crate::problem::Problem;
 
-const TOO_LARGE: Problem = Problem {
-    status: StatusCode::PAYLOAD_TOO_LARGE,
-    code: "body_too_large",
-    sentence: "the body is larger than this server accepts",
-};
-const TOO_SLOW: Problem =
-    Problem { status: StatusCode::REQUEST_TIMEOUT, code: "body_too_slow", sentence: "the body did not arrive in time" };
-const BROKEN: Problem =
-    Problem { status: StatusCode::BAD_REQUEST, code: "body_broken", sentence: "the body could not be read" };
+const TOO_LARGE: Problem =
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "the body is larger than this server accepts");
+const TOO_SLOW: Problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive in time");
+const BROKEN: Problem = Problem::new(StatusCode::BAD_REQUEST, "body_broken", "the body could not be read");
 
-pub(crate) async fn take_in(State(limits): State<Arc<Limits>>, request: Request, next: Next) -> Response {
+/// What may come in.
+#[derive(Debug, Clone)]
+pub(crate) struct Doorway {
+    pub(crate) limits: Arc<Limits>,
+    /// Bytes of bodies that came and whose requests are not answered yet.
+    pub(crate) bodies: Budget,
+}
+
+pub(crate) async fn take_in(State(doorway): State<Doorway>, request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
     let (head, body) = request.into_parts();
-    // A client that announces too much is told before it sends it.
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if announced > limits.max_body {
-        return TOO_LARGE.into_response();
+    let mut share = Share::default();
+    let whole = match timeout(doorway.limits.body_timeout, doorway.read(body, &mut share)).await {
+        Ok(Ok(whole)) => whole,
+        Ok(Err(problem)) => return problem.into_response(),
+        Err(_) => return TOO_SLOW.into_response(),
+    };
+    let answer = next.run(Request::from_parts(head, Body::from(whole))).await;
+    drop(share);
+    answer
+}
+
+impl Doorway {
+    async fn read(&self, body: Body, share: &mut Share) -> Result<Bytes, Problem> {
+        // A client that announces too much is told before it sends it.
+        let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        if announced > self.limits.max_body {
+            return Err(TOO_LARGE);
+        }
+        let mut body = pin!(body);
+        let mut pieces = Pieces::Nothing;
+        while let Some(frame) = body.frame().await {
+            let Ok(bytes) = frame.map_err(|_| BROKEN)?.into_data() else { continue };
+            if pieces.len() + bytes.len() > self.limits.max_body {
+                return Err(TOO_LARGE);
+            }
+            // By what has come, not by what was announced: a client that dawdles takes no room from others.
+            if !self.bodies.take(share, bytes.len()) {
+                return Err(OVERLOADED);
+            }
+            pieces.add(bytes, announced);
+        }
+        Ok(pieces.whole())
     }
-    match timeout(limits.body_timeout, Limited::new(body, limits.max_body).collect()).await {
-        Ok(Ok(whole)) => next.run(Request::from_parts(head, Body::from(whole.to_bytes()))).await,
-        Ok(Err(error)) if error.is::<LengthLimitError>() => TOO_LARGE.into_response(),
-        Ok(Err(_)) => BROKEN.into_response(),
-        Err(_) => TOO_SLOW.into_response(),
+}
+
+/// Most bodies come in one piece, which need not be copied.
+enum Pieces {
+    Nothing,
+    One(Bytes),
+    Many(BytesMut),
+}
+
+impl Pieces {
+    fn len(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::One(bytes) => bytes.len(),
+            Self::Many(bytes) => bytes.len(),
+        }
+    }
+
+    fn add(&mut self, more: Bytes, announced: usize) {
+        *self = match std::mem::replace(self, Self::Nothing) {
+            Self::Nothing => Self::One(more),
+            Self::One(first) => {
+                let mut all = BytesMut::with_capacity(announced.min(2 * (first.len() + more.len()).max(1 << 20)));
+                all.extend_from_slice(&first);
+                all.extend_from_slice(&more);
+                Self::Many(all)
+            }
+            Self::Many(mut all) => {
+                all.extend_from_slice(&more);
+                Self::Many(all)
+            }
+        }
+    }
+
+    fn whole(self) -> Bytes {
+        match self {
+            Self::Nothing => Bytes::new(),
+            Self::One(bytes) => bytes,
+            Self::Many(bytes) => bytes.freeze(),
+        }
     }
 }

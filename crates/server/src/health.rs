@@ -3,6 +3,7 @@
 //! `livez` never touches the database: a node that restarts because PostgreSQL is away makes things worse. The other two
 //! ask [`crate::prober`], which asks the database at most once a second however many probes there are.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -14,32 +15,29 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tracing::debug;
 
-use crate::prober::Readiness;
 use crate::problem::{Problem, come_back_later};
+use crate::service::Service;
 
 /// A probe gives up after a few seconds; it should hear "no" before that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-const NOT_READY: Problem = Problem {
-    status: StatusCode::SERVICE_UNAVAILABLE,
-    code: "database_unavailable",
-    sentence: "the database does not answer",
-};
+const NOT_READY: Problem =
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "database_unavailable", "the database does not answer");
 
 pub(crate) async fn livez() -> Json<Value> {
     Json(json!({ "status": "alive" }))
 }
 
-pub(crate) async fn readyz(State(readiness): State<Readiness>) -> Response {
-    if readiness.is_ready().await {
+pub(crate) async fn readyz(State(service): State<Arc<Service>>) -> Response {
+    if service.readiness.is_ready().await {
         Json(json!({ "status": "ready" })).into_response()
     } else {
         NOT_READY.into_response()
     }
 }
 
-pub(crate) async fn health(State(readiness): State<Readiness>) -> Response {
-    let ready = readiness.is_ready().await;
+pub(crate) async fn health(State(service): State<Arc<Service>>) -> Response {
+    let ready = service.readiness.is_ready().await;
     let (status, database) = if ready { ("healthy", "connected") } else { ("unhealthy", "disconnected") };
     let body = Json(json!({
         "status": status,

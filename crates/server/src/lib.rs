@@ -4,13 +4,14 @@
 //! sockets: who may connect, how long they may dawdle, how much they may send, and how they are let go at the end.
 //!
 //! ```text
-//!  ServerOptions ─bind─► Door ─serve─► Server ─run─► accept ─► connection ─► router ─► body_door ─► health, …
+//!  ServerOptions ─bind─► Door ─serve─► Server ─run─► accept ─► connection ─► router ─► body_door ─► api, health
 //!                                       └────► ServerHandle: the address, the open connections
 //! ```
 //!
 //! Modules in the order of a request's way.
 
 mod error;
+mod open_files;
 mod options;
 mod server;
 
@@ -18,8 +19,15 @@ mod connection;
 mod stall;
 
 mod body_door;
+mod budget;
 mod problem;
 mod router;
+
+mod api;
+mod fault;
+mod figures;
+mod service;
+mod wire;
 
 mod health;
 mod prober;

@@ -6,10 +6,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use reveille::database::Database;
+use reveille::messages::{MessagesOptions, Subscription};
 use tokio::net::TcpListener;
 
 use crate::error::ServerError;
+use crate::open_files;
 use crate::server::{Door, Server, ServerHandle};
+use crate::service::PopDefaults;
 
 /// Beyond this the memory of the connections alone is the limit.
 const MOST_CONNECTIONS: usize = 1_000_000;
@@ -19,6 +22,7 @@ const MOST_CONNECTIONS: usize = 1_000_000;
 pub struct ServerOptions {
     pub(crate) listen: SocketAddr,
     pub(crate) limits: Limits,
+    pub(crate) defaults: PopDefaults,
 }
 
 /// What one client, and all of them, may cost.
@@ -29,6 +33,9 @@ pub(crate) struct Limits {
     pub(crate) body_timeout: Duration,
     pub(crate) write_timeout: Duration,
     pub(crate) max_body: usize,
+    pub(crate) max_in_flight: usize,
+    pub(crate) max_waiters: usize,
+    pub(crate) request_timeout: Duration,
     pub(crate) drain_timeout: Duration,
 }
 
@@ -37,13 +44,17 @@ impl Default for ServerOptions {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 6632).into(),
             limits: Limits {
-                max_connections: 10_000,
+                max_connections: 20_000,
                 head_timeout: Duration::from_secs(30),
                 body_timeout: Duration::from_secs(30),
                 write_timeout: Duration::from_secs(30),
-                max_body: 16 * 1024 * 1024,
+                max_body: 24 * 1024 * 1024,
+                max_in_flight: 256 * 1024 * 1024,
+                max_waiters: 20_000,
+                request_timeout: Duration::from_secs(30),
                 drain_timeout: Duration::from_secs(10),
             },
+            defaults: PopDefaults::default(),
         }
     }
 }
@@ -60,7 +71,7 @@ impl ServerOptions {
 
     /// How many clients may be connected. One more is told to come back later.
     ///
-    /// Default: 10000 connections. Zero is refused, and so is more than a million.
+    /// Default: 20000 connections. Zero is refused, and so is more than a million.
     #[must_use]
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.limits.max_connections = connections;
@@ -97,10 +108,65 @@ impl ServerOptions {
 
     /// How large the body of a request may be.
     ///
-    /// Default: 16 MiB. Unit: bytes. Zero: no bodies.
+    /// Default: 24 MiB. Unit: bytes. Zero: no bodies.
     #[must_use]
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.limits.max_body = bytes;
+        self
+    }
+
+    /// How many bytes of bodies may be in memory at once, and how many of answers that their clients have not taken yet.
+    /// Beyond it clients are told to come back.
+    ///
+    /// Default: 256 MiB each. Zero counts as one kilobyte.
+    #[must_use]
+    pub fn max_in_flight(mut self, bytes: usize) -> Self {
+        self.limits.max_in_flight = bytes;
+        self
+    }
+
+    /// How many pops may wait at once. One more is told to come back.
+    ///
+    /// Default: 20000. Zero is refused.
+    #[must_use]
+    pub fn max_waiters(mut self, waiters: usize) -> Self {
+        self.limits.max_waiters = waiters;
+        self
+    }
+
+    /// How long anything but a waiting pop may take once its body is there.
+    ///
+    /// Default: 30 s. Zero is refused.
+    #[must_use]
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.limits.request_timeout = limit;
+        self
+    }
+
+    /// How long a pop waits that does not say.
+    ///
+    /// Default: 30 s. Zero: such a pop does not wait.
+    #[must_use]
+    pub fn pop_timeout(mut self, time: Duration) -> Self {
+        self.defaults.timeout = time;
+        self
+    }
+
+    /// How many messages a pop brings that does not say.
+    ///
+    /// Default: 1. Zero counts as one.
+    #[must_use]
+    pub fn pop_batch(mut self, messages: u32) -> Self {
+        self.defaults.batch = messages;
+        self
+    }
+
+    /// Where a consumer group begins whose first pop does not say.
+    ///
+    /// Default: with everything there is.
+    #[must_use]
+    pub fn subscription(mut self, subscription: Subscription) -> Self {
+        self.defaults.subscription = subscription;
         self
     }
 
@@ -122,6 +188,8 @@ impl ServerOptions {
             (limits.head_timeout.is_zero(), "a head timeout of zero would answer nobody"),
             (limits.body_timeout.is_zero(), "a body timeout of zero would read no body"),
             (limits.write_timeout.is_zero(), "a write timeout of zero would finish no answer"),
+            (limits.request_timeout.is_zero(), "a request timeout of zero would answer nobody"),
+            (limits.max_waiters == 0, "a limit of zero waiters would let nobody pop"),
         ];
         let faults: Vec<&'static str> =
             faults.into_iter().filter_map(|(holds, fault)| holds.then_some(fault)).collect();
@@ -138,9 +206,10 @@ impl ServerOptions {
     /// meanwhile wait.
     pub async fn bind(self) -> Result<Door, ServerError> {
         self.check()?;
+        open_files::make_room(self.limits.max_connections);
         let listener = TcpListener::bind(self.listen).await.map_err(ServerError::binding(self.listen))?;
         let address = listener.local_addr().map_err(ServerError::binding(self.listen))?;
-        Ok(Door { listener, address, limits: self.limits })
+        Ok(Door { listener, address, limits: self.limits, defaults: self.defaults })
     }
 }
 
@@ -150,9 +219,9 @@ impl Door {
         self.address
     }
 
-    /// A server of this database behind the door.
-    pub fn serve(self, database: Database) -> (Server, ServerHandle) {
-        Server::new(self, database)
+    /// A server of the queues of this database behind the door. How many may wait is up to the server's own options.
+    pub fn serve(self, database: &Database, messages: MessagesOptions) -> (Server, ServerHandle) {
+        Server::new(self, database, messages)
     }
 }
 

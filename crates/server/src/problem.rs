@@ -2,6 +2,8 @@
 //!
 //! A stable `code` for programs, a sentence for people, nothing internal.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
@@ -10,11 +12,11 @@ use serde_json::json;
 use tokio::net::TcpStream;
 
 /// One way of not getting it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     pub(crate) code: &'static str,
-    pub(crate) sentence: &'static str,
+    pub(crate) sentence: Cow<'static, str>,
 }
 
 /// Trying again sooner would only find the same answer in our cache.
@@ -25,13 +27,31 @@ const FULL_HOUSE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: ap
     connection: close\r\ncontent-length: 76\r\n\r\n\
     {\"error\":\"too many clients are connected\",\"code\":\"too_many_connections\"}    ";
 
+impl Problem {
+    /// One that is always told in the same words.
+    pub(crate) const fn new(status: StatusCode, code: &'static str, sentence: &'static str) -> Self {
+        Self { status, code, sentence: Cow::Borrowed(sentence) }
+    }
+
+    /// The request says something that cannot be.
+    pub(crate) fn invalid(sentence: impl Into<Cow<'static, str>>) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, code: "invalid_request", sentence: sentence.into() }
+    }
+
+    /// Whether the same request may be answered differently in a moment.
+    fn passes(&self) -> bool {
+        matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = Json(json!({ "error": self.sentence, "code": self.code }));
-        match self.status {
-            StatusCode::SERVICE_UNAVAILABLE => come_back_later(body),
-            status => (status, body).into_response(),
+        let passes = self.passes();
+        let mut answer = (self.status, Json(json!({ "error": self.sentence, "code": self.code }))).into_response();
+        if passes {
+            answer.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
         }
+        answer
     }
 }
 

@@ -5,30 +5,31 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 
-use crate::options::Limits;
-use crate::prober::Readiness;
+use crate::body_door::Doorway;
 use crate::problem::Problem;
-use crate::{body_door, health};
+use crate::service::Service;
+use crate::{api, body_door, health};
 
 /// `code` and sentence of Queen MQ 2.x, whose clients may look at them.
-const NO_ROUTE: Problem = Problem { status: StatusCode::NOT_FOUND, code: "no_such_route", sentence: "Not Found" };
-const NO_METHOD: Problem = Problem {
-    status: StatusCode::METHOD_NOT_ALLOWED,
-    code: "method_not_allowed",
-    sentence: "this path does not know that method",
-};
+const NO_ROUTE: Problem = Problem::new(StatusCode::NOT_FOUND, "no_such_route", "Not Found");
+const NO_METHOD: Problem =
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not know that method");
 
-pub(crate) fn router(readiness: Readiness, limits: Arc<Limits>) -> Router {
+pub(crate) fn router(service: &Arc<Service>, doorway: Doorway) -> Router {
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/health", get(health::health))
+        .merge(api::routes(service))
         .fallback(async || NO_ROUTE)
         .method_not_allowed_fallback(async || NO_METHOD)
-        .with_state(readiness)
-        .layer(from_fn_with_state(limits, body_door::take_in))
+        .with_state(Arc::clone(service))
+        // The door of bodies has its own limit, and has taken them in before a route asks.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(doorway, body_door::take_in))
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use axum::Router;
 use reveille::database::Database;
+use reveille::messages::{Messages, MessagesOptions};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -24,8 +25,12 @@ use tracing::{info, warn};
 
 pub use handle::ServerHandle;
 
+use crate::body_door::Doorway;
+use crate::budget::Budget;
+use crate::figures::Figures;
 use crate::options::Limits;
 use crate::prober::Prober;
+use crate::service::{PopDefaults, Service};
 use crate::{connection, health, problem, router};
 
 /// The system is out of descriptors or memory: trying again at once would only burn a core.
@@ -37,6 +42,7 @@ pub struct Door {
     pub(crate) listener: TcpListener,
     pub(crate) address: SocketAddr,
     pub(crate) limits: Limits,
+    pub(crate) defaults: PopDefaults,
 }
 
 /// Answers HTTP until it is told to stop.
@@ -44,6 +50,7 @@ pub struct Door {
 pub struct Server {
     door: Door,
     router: Router,
+    messages: Messages,
     prober: Prober<health::Look>,
     limits: Arc<Limits>,
     seats: Arc<Semaphore>,
@@ -60,19 +67,32 @@ enum Turn {
 }
 
 impl Server {
-    pub(crate) fn new(door: Door, database: Database) -> (Self, ServerHandle) {
+    pub(crate) fn new(door: Door, database: &Database, options: MessagesOptions) -> (Self, ServerHandle) {
         let limits = Arc::new(door.limits.clone());
         let seats = Arc::new(Semaphore::new(limits.max_connections));
-        let (prober, readiness) = Prober::new(health::look(database));
-        let handle = ServerHandle::new(door.address, Arc::clone(&seats));
-        let router = router::router(readiness, Arc::clone(&limits));
         let (drain, cut) = (CancellationToken::new(), CancellationToken::new());
-        (Self { door, router, prober, limits, seats, drain, cut }, handle)
+        let figures = Arc::new(Figures::default());
+        let options = options.waiters_max(limits.max_waiters).observer(Arc::clone(&figures) as Arc<_>);
+        let messages = Messages::new(database, options);
+        let (prober, readiness) = Prober::new(health::look(database.clone()));
+        let service = Arc::new(Service {
+            messages: messages.clone(),
+            readiness,
+            limits: Arc::clone(&limits),
+            defaults: door.defaults.clone(),
+            figures,
+            answers: Budget::new(limits.max_in_flight),
+            drain: drain.clone(),
+        });
+        let doorway = Doorway { limits: Arc::clone(&limits), bodies: Budget::new(limits.max_in_flight) };
+        let router = router::router(&service, doorway);
+        let handle = ServerHandle::new(door.address, Arc::clone(&seats), messages.clone());
+        (Self { door, router, messages, prober, limits, seats, drain, cut }, handle)
     }
 
     /// Serve until `shutdown` is cancelled and what was in flight has finished, or its time is up.
     pub async fn run(self, shutdown: CancellationToken) {
-        let Self { door, router, prober, limits, seats, drain, cut } = self;
+        let Self { door, router, messages, prober, limits, seats, drain, cut } = self;
         let Door { listener, address, .. } = door;
         let clients = Clients { router, limits, seats, drain, cut, tasks: TaskTracker::new() };
         let probing = clients.cut.clone();
@@ -89,6 +109,7 @@ impl Server {
         }
         drop(listener);
         clients.let_go().await;
+        messages.close().await;
     }
 }
 

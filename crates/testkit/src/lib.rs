@@ -4,6 +4,8 @@
 //!   PostgreSQL without fsync. Costs tens of milliseconds, works under `cargo test` and one-process-per-test runners.
 //! - [`TestCluster`]: a whole server for tests that must restart it, open its TCP port, or let a standby follow it.
 //! - [`FaultProxy`]: a TCP proxy that cuts, delays, stalls or swallows on demand.
+//! - [`Pooler`]: a transaction pooler before a test's database.
+//! - [`generic_plan`]: what plan the server makes of a statement.
 //! - [`plain_queue`]: the smallest queue that can be woken, for tests and benches of the wake engine.
 //! - [`Events`]: a growing list that tests wait on, instead of time.
 //!
@@ -18,6 +20,8 @@ mod supervisor;
 
 mod database;
 mod leftovers;
+mod plan;
+mod pooler;
 mod template;
 
 pub mod plain_queue;
@@ -27,3 +31,5 @@ pub use database::{TestDatabase, connect};
 pub use events::{Events, Reader};
 pub use fault_proxy::{Direction, FaultProxy, Upstream};
 pub use needs::needs;
+pub use plan::{assert_planned, generic_plan};
+pub use pooler::{LoginSettings, Pooler};

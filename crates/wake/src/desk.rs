@@ -83,6 +83,9 @@ pub(crate) struct Demands<K, A, L> {
     /// The latest look failed, so an expiring demand cannot be told "nothing".
     pub(crate) failing: bool,
     pub(crate) pace: Pace,
+    /// Keys of the look under way, and keys that the watchful pace leaves alone for now.
+    pub(crate) in_flight: usize,
+    pub(crate) backed_off: usize,
     closed: bool,
 }
 
@@ -99,6 +102,8 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
             dispatcher: None,
             failing: false,
             pace: Pace::Long,
+            in_flight: 0,
+            backed_off: 0,
             closed: false,
         }
     }
@@ -213,6 +218,11 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
 
     pub(crate) fn len(&self) -> usize {
         self.all.len()
+    }
+
+    /// How many keys somebody waits under.
+    pub(crate) fn keys(&self) -> usize {
+        self.waiting.len()
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {

@@ -1,7 +1,7 @@
 //! Which crate may use which: the picture of the design as two tables.
 //!
-//! Tests may use any foreign crate and, of ours, what the crate itself may use and the testkit. A package without a row
-//! is a fault, so a new crate is drawn here before it is used.
+//! Tests and examples may use any foreign crate and, of ours, what the crate itself may use, the testkit and the private
+//! PostgreSQL. A package without a row is a fault, so a new crate is drawn here before it is used.
 //!
 //! Next: [`manifest`], which reads a `Cargo.toml`.
 
@@ -12,6 +12,8 @@ use crate::tree::{File, Tree};
 use manifest::{Dependency, Manifest, Section};
 
 const TESTKIT: &str = "reveille-testkit";
+/// What tests and examples of any crate may stand on.
+const FOR_TESTS: &[&str] = &[TESTKIT, "reveille-embedded"];
 
 /// One of our packages, and which of ours it may use.
 struct Package {
@@ -132,7 +134,7 @@ fn wrongly_published(package: &Package, manifest: &Manifest) -> Option<(usize, S
 fn wrong_edge(package: &Package, dependency: &Dependency) -> Option<(usize, String)> {
     let name = dependency.name.as_str();
     let allowed = match PACKAGES.iter().find(|ours| ours.name == name) {
-        Some(_) => package.uses.contains(&name) || (dependency.section == Section::Dev && name == TESTKIT),
+        Some(_) => package.uses.contains(&name) || (dependency.section == Section::Dev && FOR_TESTS.contains(&name)),
         None => dependency.is_for_tests() || may_use_foreign(package, name),
     };
     (!allowed).then(|| {

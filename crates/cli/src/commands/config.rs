@@ -42,6 +42,7 @@ fn as_json(setting: &Setting, config: &Config) -> serde_json::Value {
 fn shown(setting: &Setting, config: &Config) -> String {
     match setting.key.as_str() {
         "database.url" | "database.listen_url" if !setting.text.is_empty() => masked(&setting.text),
+        "messages.encryption_keys" if !setting.text.is_empty() => "***".to_owned(),
         "postgres.data_dir" if setting.text.is_empty() => config.private.usual_data_dir().unwrap_or_default(),
         _ => setting.text.clone(),
     }

@@ -1,17 +1,22 @@
 //! `reveille serve`: everything up, until a signal; then everything down, in reverse order.
 
+use reveille::messages::MessagesOptions;
 use reveille_server::Door;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
-use crate::config::{AtStart, Config};
+use crate::config::{AtStart, Config, meaningless};
+use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::ground::Ground;
 use crate::output;
 
 pub(crate) async fn run(config: &Config) -> Result<Exit, Failure> {
+    for (name, why) in meaningless(|name| environment::variable(name).is_some()) {
+        warn!("{name} sets nothing here: {why}");
+    }
     let mut signals = Signals::watch()?;
     // Before the database, which may take minutes to fetch: a port that is in use is found at once.
     let door = config.server.clone().bind().await?;
@@ -19,7 +24,7 @@ pub(crate) async fn run(config: &Config) -> Result<Exit, Failure> {
         ground = prepare(config) => ground?,
         () = signals.next() => return Ok(Exit::Interrupted),
     };
-    let (shutdown, mut serving) = start(door, &ground);
+    let (shutdown, mut serving) = start(door, &ground, config.messages.clone());
     tokio::select! {
         () = signals.next() => {}
         _ = serving.join_next() => return Err(Failure::refused("the HTTP server ended by itself: this is a defect")),
@@ -48,8 +53,8 @@ async fn prepare(config: &Config) -> Result<Ground, Failure> {
     }
 }
 
-fn start(door: Door, ground: &Ground) -> (CancellationToken, JoinSet<()>) {
-    let (server, handle) = door.serve(ground.database.clone());
+fn start(door: Door, ground: &Ground, messages: MessagesOptions) -> (CancellationToken, JoinSet<()>) {
+    let (server, handle) = door.serve(&ground.database, messages);
     let shutdown = CancellationToken::new();
     let mut serving = JoinSet::new();
     serving.spawn(server.run(shutdown.clone()));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::fault::{Faults, nearest};
-use super::{DEFAULTS, file};
+use super::{DEFAULTS, file, seeds};
 use crate::args::{Args, FLAGS};
 
 /// Who said it.
@@ -102,7 +102,7 @@ impl Effective {
             let set = variables(&setting.key).into_iter().find_map(|name| Some((environment(&name)?, name)));
             let Some((value, name)) = set else { continue };
             match value.into_string() {
-                Ok(text) => (setting.text, setting.source) = (text, Source::Environment(name)),
+                Ok(text) => (setting.text, setting.source) = (seeds::with_unit(&name, text), Source::Environment(name)),
                 Err(_) => faults.add(format!("{name} in the environment is not UTF-8")),
             }
         }
@@ -142,10 +142,12 @@ const NAMED_OTHERWISE: &[(&str, &[&str])] = &[
 
 fn variables(key: &str) -> Vec<String> {
     let other = NAMED_OTHERWISE.iter().find(|(named, _)| *named == key);
-    other.map_or_else(
+    let mut names = other.map_or_else(
         || vec![format!("REVEILLE_{}", key.replace('.', "_").to_uppercase())],
         |(_, names)| names.iter().map(|name| (*name).to_owned()).collect(),
-    )
+    );
+    names.extend(seeds::variables(key).map(ToOwned::to_owned));
+    names
 }
 
 fn flag(key: &str) -> Option<&'static str> {

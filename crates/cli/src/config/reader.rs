@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::fault::Faults;
 use super::layers::{Effective, Setting};
-use super::units;
+use super::{queues, units};
 
 pub(super) struct Reader<'a> {
     effective: &'a Effective,
@@ -43,6 +43,27 @@ impl<'a> Reader<'a> {
         let parse = |text: &str| text.parse().map_err(|_| "is no whole number".to_owned());
         // Zero is refused by whoever gets it, which would be a second fault for one cause.
         self.parsed(key, parse).unwrap_or(1)
+    }
+
+    /// A factor such as 2 or 1.5.
+    pub(super) fn factor(&mut self, key: &str) -> f64 {
+        let parse = |text: &str| match text.parse::<f64>() {
+            Ok(factor) if factor.is_finite() && factor >= 1.0 => Ok(factor),
+            _ => Err("is no factor of at least 1, such as 1.5".to_owned()),
+        };
+        self.parsed(key, parse).unwrap_or(1.0)
+    }
+
+    /// Encryption keys. The fault does not repeat them.
+    pub(super) fn keys(&mut self, key: &str) -> Vec<(i32, [u8; 32])> {
+        let Some(setting) = self.setting(key) else { return Vec::new() };
+        queues::keys(&setting.text).unwrap_or_else(|| {
+            self.faults.add(format!(
+                "{key} is neither 64 hexadecimal digits nor a list of number:digits ({})",
+                setting.source
+            ));
+            Vec::new()
+        })
     }
 
     pub(super) fn size(&mut self, key: &str) -> usize {

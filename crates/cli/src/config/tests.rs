@@ -50,6 +50,7 @@ fn the_defaults_are_those_of_the_libraries() {
     let config = Config::read(&mut Reader::new(&effective, &mut faults));
 
     assert_eq!(format!("{:?}", config.server), format!("{:?}", ServerOptions::default()));
+    assert_eq!(format!("{:?}", config.messages), format!("{:?}", MessagesOptions::default()));
     let url = "host=/tmp user=me";
     assert_eq!(format!("{:?}", config.database.options(url)), format!("{:?}", DatabaseOptions::new(url)));
 }
@@ -105,6 +106,44 @@ fn a_variable_that_is_nearly_ours_is_told_and_others_are_left_alone() {
     let slips = effective.slips(&names.map(str::to_owned));
 
     assert_eq!(slips, [("REVEILLE_HTTP_LISTN".to_owned(), "REVEILLE_HTTP_LISTEN".to_owned())]);
+}
+
+#[test]
+fn the_seeds_names_are_understood_and_ours_are_stronger() {
+    let variables = [
+        ("MAX_INTENTIONS", "123"),
+        ("DEFAULT_TIMEOUT", "1500"),
+        ("DEFAULT_BATCH_SIZE", "7"),
+        ("DEFAULT_SUBSCRIPTION_MODE", "new"),
+        ("RETENTION_INTERVAL", "2000"),
+        ("POLL_INTERVAL_MS", "80"),
+        ("POP_WAIT_BASE_INTERVAL_MS", "10"),
+        ("POP_WAIT_MAX_INTERVAL_MS", "2000"),
+        ("POP_WAIT_BACKOFF_THRESHOLD", "5"),
+        ("POP_WAIT_BACKOFF_MULTIPLIER", "1.5"),
+        ("REVEILLE_HTTP_POP_BATCH", "9"),
+    ];
+    let (effective, mut faults) = gathered("reveille serve", &variables);
+
+    let config = Config::read(&mut Reader::new(&effective, &mut faults));
+
+    assert_eq!(faults.sentences(), [""; 0]);
+    let expected = ServerOptions::default().max_waiters(123).pop_timeout(Duration::from_millis(1500)).pop_batch(9);
+    assert_eq!(format!("{:?}", config.server), format!("{:?}", expected.subscription(Subscription::New)));
+    let said = format!("{:?}", config.messages);
+    for part in
+        ["maintenance_interval: 2s", "shortest: 80ms", "base: 10ms", "cap: 2s", "threshold: 5", "multiplier: 1.5"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn a_key_that_is_none_is_told_without_the_key() {
+    let faults = faults_of("reveille serve", &[("QUEEN_ENCRYPTION_KEY", "hush")]);
+
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+    assert!(faults[0].contains("QUEEN_ENCRYPTION_KEY") && !faults[0].contains("hush"), "{faults:#?}");
 }
 
 #[test]

@@ -1,12 +1,15 @@
 -- Claim up to $2 due activities for $3 seconds, one token of $1 each. Owner $4 also takes those of sessions that are its
 -- own or nobody's, and holds these for $5 seconds; without an owner, sessions are left alone. Tags: $6, with untagged
 -- ones if $7, whatever they are if $8.
--- One row for each activity, or one row without; every row says how much was picked and when the next look is due.
+-- One row for each activity, or one row without; every row says how much was picked, whether something was left because
+-- somebody else has it in hand, and when the next look is due.
+-- A claim need not survive a crash, so it does not wait for the disk.
 -- locks:  the activities that are picked (skip locked), then their sessions in the order of their names
 -- plan:   index scan using activity_due
 -- fences: the token, which every later statement on the activity must present
 with clock as materialized (
   select clock_timestamp() as now
+  where set_config('synchronous_commit', 'off', true) is not null
 ), picked as materialized (
   select
     a.id,
@@ -60,6 +63,28 @@ with clock as materialized (
   from chosen
   where a.id = chosen.id
   returning a.id, a.lock_token, a.work_item, a.attempt_count
+), skipped as (
+  select
+    case
+      when (select count(*) from picked) < $2 then (
+        select true
+        from {schema}.activity a
+        left join {schema}.session s on s.session_id = a.session_id
+        where a.due_at <= (select now from clock)
+          and ($8 or case when a.tag is null then $7 else a.tag = any ($6) end)
+          and (
+            a.session_id is null
+            or (
+              $4::text is not null
+              and (s.session_id is null or s.owner_id = $4 or s.locked_until <= (select now from clock))
+            )
+          )
+          and a.id not in (select id from picked)
+        order by a.due_at, a.id
+        limit 1
+      ) is not null
+      else false
+    end as contended
 ), next as (
   select least(
     (select min(due_at) from {schema}.activity where due_at > (select now from clock)),
@@ -76,6 +101,7 @@ with clock as materialized (
 )
 select
   (select count(*) from picked) as picked,
+  (select contended from skipped) as contended,
   extract(epoch from next.at - clock_timestamp())::float8 as due_s,
   taken.lock_token,
   taken.work_item,

@@ -1,6 +1,6 @@
 -- Remove the activity under token $1, if its lock has not ended, and add its outcome $3 to the messages of instance $2
 -- (no outcome if null). Returns nothing if the token is not held.
--- locks:  the activity, its session, the mailbox's key
+-- locks:  the activity, its session
 -- fences: the token
 with done as (
   delete from {schema}.activity
@@ -13,12 +13,6 @@ with done as (
   from done
   where s.session_id = done.session_id
     and s.locked_until > clock_timestamp()
-), opened as (
-  insert into {schema}.mailbox (instance_id, known)
-  select $2, false
-  from done
-  where $3::text is not null
-  on conflict (instance_id) do nothing
 ), added as (
   insert into {schema}.message (instance_id, work_item, visible_at)
   select

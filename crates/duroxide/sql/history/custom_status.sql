@@ -1,4 +1,4 @@
--- The custom status of instance $1, if it is newer than version $2.
+-- The custom status of instance $1 and its version.
 -- locks:  nothing
 -- plan:   index scan using instance_pkey
 select
@@ -6,4 +6,3 @@ select
   custom_status_version
 from {schema}.instance
 where instance_id = $1
-  and custom_status_version > $2

@@ -1,7 +1,12 @@
--- The events of instance $1, of execution $2 or, if that is null, of the latest.
+-- The events of instance $1, of execution $2 or, if that is null, of the latest; and last its custom status, which whoever
+-- asks for the one is about to ask for.
 -- locks:  nothing
 -- plan:   index scan using history_pkey
-select event
+select
+  event_id,
+  event,
+  null::text as custom_status,
+  null::bigint as custom_status_version
 from {schema}.history
 where instance_id = $1
   and execution_id = coalesce(
@@ -9,4 +14,12 @@ where instance_id = $1
     (select max(execution_id) from {schema}.execution where instance_id = $1),
     1
   )
-order by event_id
+union all
+select
+  null,
+  null,
+  custom_status,
+  custom_status_version
+from {schema}.instance
+where instance_id = $1
+order by 1

@@ -8,6 +8,7 @@ create table {schema}.instance (
   parent_instance_id text,
   custom_status text,
   custom_status_version bigint not null default 0,
+  settled_token text,
   created_at timestamptz not null default clock_timestamp(),
   updated_at timestamptz not null default clock_timestamp()
 );
@@ -45,26 +46,27 @@ create table {schema}.mailbox (
   locked_until timestamptz,
   settled_token text
 )
-with (fillfactor = 70);
+with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 
-create unique index mailbox_token on {schema}.mailbox (lock_token) where lock_token is not null;
+comment on table {schema}.mailbox is 'Reveille: one row for each instance that was started; whoever holds its lock takes the turn';
 
-create index mailbox_locked on {schema}.mailbox (locked_until) where locked_until is not null;
-
-comment on table {schema}.mailbox is 'Reveille: one row for each instance with messages; whoever holds its lock takes the turn';
+comment on column {schema}.mailbox.settled_token is 'Reveille: of the last turn; as in instance, if both are of the same moment';
 
 create table {schema}.message (
   id bigint generated always as identity primary key,
-  instance_id text not null references {schema}.mailbox (instance_id) on delete cascade,
+  instance_id text not null,
   work_item text not null,
   visible_at timestamptz not null,
   lock_token text,
   attempt_count integer not null default 0
-);
+)
+with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 
 create index message_due on {schema}.message (visible_at, id);
 
 create index message_instance on {schema}.message (instance_id);
+
+comment on table {schema}.message is 'Reveille: what instances are told; a message to one that was never started waits for its start';
 
 create table {schema}.activity (
   id bigint generated always as identity primary key,
@@ -77,7 +79,8 @@ create table {schema}.activity (
   due_at timestamptz not null,
   lock_token text,
   attempt_count integer not null default 0
-);
+)
+with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 
 create index activity_due on {schema}.activity (due_at, id);
 
@@ -86,6 +89,8 @@ create unique index activity_token on {schema}.activity (lock_token) where lock_
 create index activity_identity on {schema}.activity (instance_id, execution_id, activity_id);
 
 create index activity_session on {schema}.activity (session_id) where session_id is not null;
+
+create index activity_session_due on {schema}.activity (due_at) where session_id is not null;
 
 comment on column {schema}.activity.due_at is 'Reveille: when it may be taken; while it is locked, when the lock ends';
 

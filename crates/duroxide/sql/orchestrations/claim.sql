@@ -1,23 +1,39 @@
 -- Claim up to $2 instances with visible messages for $3 seconds, one token of $1 each; pinned versions from $4 to $5 only.
--- One row for each tagged message, or one row without; every row says how much was picked and when the next look is due.
+-- part 0: how much was picked, whether something was left because somebody else has it in hand, and when the next look is
+-- due. part 1: a turn, with its execution, name and version, and whether what follows is fresh; 2: a message; 3: an event
+-- of the execution; 4: a value.
+-- The statement sees what was there when it began, and a turn may have ended since: then the token of the last turn in the
+-- mailbox, which is read anew under its lock, is not that in the instance, and the rest must be read by another statement.
+-- Mailboxes are looked up one by one, also on a store so young that PostgreSQL knows nothing of it: they are as many as
+-- there ever were instances. A claim need not survive a crash, so it does not wait for the disk.
 -- locks:  the mailboxes that are picked (skip locked) and their messages
 -- plan:   index scan using message_due
 -- fences: the token, which every later statement on the turn must present
 with clock as materialized (
   select clock_timestamp() as now
+  where set_config('synchronous_commit', 'off', true) is not null
 ), picked as materialized (
   select
     b.instance_id,
     m.id
-  from {schema}.message m
-  join {schema}.mailbox b on b.instance_id = m.instance_id
-  where m.visible_at <= (select now from clock)
-    and b.known
-    and (b.locked_until is null or b.locked_until <= (select now from clock))
-    and ($4::bigint is null or b.pinned is null or b.pinned between $4 and $5)
-  order by m.visible_at, m.id
+  from (
+    select
+      id,
+      instance_id
+    from {schema}.message
+    where visible_at <= (select now from clock)
+    order by visible_at, id
+  ) as m
+  cross join lateral (
+    select mailbox.instance_id
+    from {schema}.mailbox
+    where mailbox.instance_id = m.instance_id
+      and known
+      and (locked_until is null or locked_until <= (select now from clock))
+      and ($4::bigint is null or pinned is null or pinned between $4 and $5)
+    for no key update skip locked
+  ) as b
   limit $2
-  for no key update of b skip locked
 ), chosen as (
   select
     instance_id,
@@ -30,7 +46,8 @@ with clock as materialized (
     lock_token = chosen.token,
     attempt_count = m.attempt_count + 1
   from chosen
-  where m.instance_id = chosen.instance_id
+  where m.instance_id = any (array(select instance_id from chosen))
+    and m.instance_id = chosen.instance_id
     and m.visible_at <= (select now from clock)
   returning m.id, m.instance_id, m.lock_token, m.work_item, m.attempt_count
 ), locked as (
@@ -39,21 +56,95 @@ with clock as materialized (
     lock_token = turn.lock_token,
     locked_until = clock_timestamp() + make_interval(secs => $3)
   from (select distinct instance_id, lock_token from tagged) as turn
-  where b.instance_id = turn.instance_id
+  where b.instance_id = any (array(select instance_id from chosen))
+    and b.instance_id = turn.instance_id
+  returning b.instance_id, b.lock_token, b.settled_token
+), turn as materialized (
+  select
+    locked.instance_id,
+    locked.lock_token,
+    i.name,
+    i.version,
+    coalesce(i.current_execution_id, 1) as execution_id,
+    locked.settled_token is not distinct from i.settled_token as fresh
+  from locked
+  left join lateral (
+    select * from {schema}.instance where instance.instance_id = locked.instance_id offset 0
+  ) as i on true
+), skipped as (
+  select
+    case
+      when (select count(*) from picked) < $2 then (
+        select true
+        from {schema}.message m
+        cross join lateral (
+          select
+          from {schema}.mailbox
+          where mailbox.instance_id = m.instance_id
+            and known
+            and (locked_until is null or locked_until <= (select now from clock))
+            and ($4::bigint is null or pinned is null or pinned between $4 and $5)
+          offset 0
+        ) as b
+        where m.visible_at <= (select now from clock)
+          and m.instance_id not in (select instance_id from picked)
+        order by m.visible_at, m.id
+        limit 1
+      ) is not null
+      else false
+    end as contended
 ), next as (
   select least(
     (select min(visible_at) from {schema}.message where visible_at > (select now from clock)),
-    (select min(locked_until) from {schema}.mailbox where locked_until > (select now from clock)),
+    case
+      when (select count(*) from picked) < $2 then (
+        select
+          min((
+            select b.locked_until
+            from {schema}.mailbox b
+            where b.instance_id = m.instance_id
+              and b.locked_until > (select now from clock)
+          ))
+        from {schema}.message m
+        where m.visible_at <= (select now from clock)
+      )
+    end,
     (select now + make_interval(secs => $3) from clock where exists (select from tagged))
   ) as at
 )
 select
-  (select count(*) from picked) as picked,
-  extract(epoch from next.at - clock_timestamp())::float8 as due_s,
-  tagged.instance_id,
-  tagged.lock_token,
-  tagged.work_item,
-  tagged.attempt_count
+  0 as part,
+  null::text as lock_token,
+  (select count(*) from picked) as number,
+  null::text as first,
+  null::text as second,
+  null::text as instance_id,
+  null::integer as attempt_count,
+  (select contended from skipped) as is_so,
+  extract(epoch from next.at - clock_timestamp())::float8 as due_s
 from next
-left join tagged on true
-order by tagged.id
+union all
+select 1, lock_token, execution_id, name, version, instance_id, null, fresh, null
+from turn
+union all
+select 2, lock_token, id, work_item, null, null, attempt_count, null, null
+from tagged
+union all
+select 3, t.lock_token, h.event_id, h.event, null, null, null, null, null
+from turn t
+cross join lateral (
+  select event_id, event
+  from {schema}.history
+  where history.instance_id = t.instance_id
+    and history.execution_id = t.execution_id
+  offset 0
+) as h
+where t.fresh
+union all
+select 4, t.lock_token, k.updated_ms, k.key, k.value, null, null, null, null
+from turn t
+cross join lateral (
+  select updated_ms, key, value from {schema}.kv_store where kv_store.instance_id = t.instance_id offset 0
+) as k
+where t.fresh
+order by 1, 3

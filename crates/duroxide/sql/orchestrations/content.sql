@@ -1,6 +1,5 @@
--- What the turns under tokens $1 need beside their messages: the instance, the history of its execution, its values.
--- A statement of its own, after the claim: the claim's snapshot may be older than the turn before it.
--- part: 0 the instance, 1 an event, 2 a value. An instance that was never acknowledged has only its lone history.
+-- What the turns of instances $2 under tokens $1 need beside their messages: the instance, the history of its execution,
+-- its values; in the parts of `claim.sql`. For turns whose claim saw the store as it was before the turn before them.
 -- locks:  nothing
 with turn as materialized (
   select
@@ -11,10 +10,11 @@ with turn as materialized (
     coalesce(i.current_execution_id, 1) as execution_id
   from {schema}.mailbox b
   left join {schema}.instance i on i.instance_id = b.instance_id
-  where b.lock_token = any ($1)
+  where b.instance_id = any ($2)
+    and b.lock_token = any ($1)
 )
 select
-  0 as part,
+  1 as part,
   t.lock_token,
   t.execution_id as number,
   t.name as first,
@@ -22,7 +22,7 @@ select
 from turn t
 union all
 select
-  1,
+  3,
   t.lock_token,
   h.event_id,
   h.event,
@@ -31,7 +31,7 @@ from turn t
 join {schema}.history h on h.instance_id = t.instance_id and h.execution_id = t.execution_id
 union all
 select
-  2,
+  4,
   t.lock_token,
   k.updated_ms,
   k.key,

@@ -1,13 +1,8 @@
 -- Add message $2 for instance $1, visible after $3 seconds, or at $4 (seconds since 1970) if that is given.
--- A start ($5) makes the mailbox known; an event of the queue ($6) for an unknown mailbox is dropped.
+-- A start ($5) makes the mailbox, if there is none; an event of the queue ($6) without a mailbox is dropped.
 -- Returns whether it was added, and in how many seconds it is visible.
--- locks:  the mailbox: its key; for a start its row
-with opened as (
-  insert into {schema}.mailbox (instance_id, known)
-  select $1, false
-  where not $5 and not $6
-  on conflict (instance_id) do nothing
-), begun as (
+-- locks:  for a start the mailbox
+with begun as (
   insert into {schema}.mailbox (instance_id, known)
   select $1, true
   where $5

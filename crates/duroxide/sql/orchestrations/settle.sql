@@ -36,7 +36,8 @@ with clock as materialized (
     and m.lock_token = $2
 ), made as (
   insert into {schema}.instance as i (
-    instance_id, name, version, current_execution_id, parent_instance_id, custom_status, custom_status_version
+    instance_id, name, version, current_execution_id, parent_instance_id, custom_status, custom_status_version,
+    settled_token
   )
   select
     held.instance_id,
@@ -45,7 +46,8 @@ with clock as materialized (
     $3,
     $6,
     case when $12 then $11 end,
-    case when $12 then 1 else 0 end
+    case when $12 then 1 else 0 end,
+    $2
   from held
   where $4::text is not null
     and $5::text is not null
@@ -57,6 +59,7 @@ with clock as materialized (
     parent_instance_id = coalesce(i.parent_instance_id, excluded.parent_instance_id),
     custom_status = case when $12 then excluded.custom_status else i.custom_status end,
     custom_status_version = i.custom_status_version + excluded.custom_status_version,
+    settled_token = excluded.settled_token,
     updated_at = clock_timestamp()
 ), changed as (
   update {schema}.instance i
@@ -64,6 +67,7 @@ with clock as materialized (
     current_execution_id = greatest(i.current_execution_id, $3),
     custom_status = case when $12 then $11 else i.custom_status end,
     custom_status_version = i.custom_status_version + case when $12 then 1 else 0 end,
+    settled_token = $2,
     updated_at = clock_timestamp()
   from held
   where i.instance_id = held.instance_id
@@ -201,18 +205,6 @@ with clock as materialized (
   cross join clock
   cross join unnest($28::text[], $29::text[], $30::float8[], $31::boolean[], $32::boolean[])
     with ordinality as new (instance_id, work_item, visible_at, is_start, is_event, place)
-), opened as (
-  insert into {schema}.mailbox (instance_id, known)
-  select distinct
-    instance_id,
-    false
-  from sent
-  where not is_start
-    and not is_event
-    and instance_id <> $1
-    and instance_id not in (select instance_id from sent where is_start)
-  order by 1
-  on conflict (instance_id) do nothing
 ), begun as (
   insert into {schema}.mailbox (instance_id, known)
   select distinct

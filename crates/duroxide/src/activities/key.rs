@@ -36,6 +36,11 @@ impl ActivityKey {
         Some(Self { owner: session.map(|session| session.owner_id.clone()), any, untagged, tags })
     }
 
+    /// Whether both may take the same, but for sessions.
+    pub(crate) fn has_tags_of(&self, other: &Self) -> bool {
+        (self.any, self.untagged, &self.tags) == (other.any, other.untagged, &other.tags)
+    }
+
     pub(crate) fn names(&self) -> Vec<&str> {
         self.tags.iter().map(String::as_str).collect()
     }

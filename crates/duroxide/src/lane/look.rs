@@ -1,6 +1,6 @@
 //! One look for every fetch that waits.
 //!
-//! Groups the demands that ask the same question in the same way, and claims for each group in one statement.
+//! Groups the demands that ask alike in the same way, and claims for each group at once, in one statement if it can.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use reveille_wake::{DemandId, LookFailed, Looked, Round, Source};
 use tracing::warn;
 
 use crate::bell::Bell;
-use crate::queue::{Queue, QueueAsk};
+use crate::queue::{ClaimFailed, Queue, QueueAsk};
 
 #[derive(Debug)]
 pub(super) struct Looker<Q: Queue> {
@@ -24,37 +24,34 @@ impl<Q: Queue> Source for Looker<Q> {
     type Lease = Q::Lease;
 
     async fn look(&self, round: Round<Q::Key, Q::Ask>) -> Result<Looked<Q::Key, Q::Lease>, LookFailed> {
-        let mut groups: Vec<(Q::Key, Q::Ask, Vec<DemandId>)> = Vec::new();
-        let mut places: HashMap<(Q::Key, Q::Ask), usize> = HashMap::new();
-        for asked in &round.asked {
-            let (key, ask) = (asked.keys[0].clone(), (*asked.ask).clone());
-            let place = *places.entry((key.clone(), ask.clone())).or_insert_with(|| {
-                groups.push((key, ask, Vec::new()));
-                groups.len() - 1
-            });
-            groups[place].2.push(asked.id);
-        }
         let mut looked = Looked::default();
         let mut dues: HashMap<Q::Key, Duration> = HashMap::new();
-        for (key, ask, demands) in groups {
-            let claimed = match self.queue.claim(&key, &ask, demands.len()).await {
+        for party in parties::<Q>(&round) {
+            let asked: Vec<(&Q::Key, usize)> = party.keys.iter().map(|(key, demands)| (key, demands.len())).collect();
+            let claimed = match self.queue.claim(&asked, &party.ask).await {
                 Ok(claimed) => claimed,
-                Err(error) => {
+                Err(ClaimFailed { mut taken, error }) => {
                     warn!(%error, queue = Q::NAME, "could not look for work");
-                    self.release(looked.leases.into_iter().map(|(_, lease)| lease).collect()).await;
+                    taken.extend(looked.leases.into_iter().map(|(_, lease)| lease));
+                    self.release(taken).await;
                     return Err(LookFailed);
                 }
             };
-            if !claimed.leases.is_empty() {
-                self.bell.leased(ask.lock());
+            if claimed.iter().any(|claimed| !claimed.leases.is_empty()) {
+                self.bell.leased(party.ask.lock());
             }
-            looked.leases.extend(demands.into_iter().zip(claimed.leases));
-            if claimed.filled {
-                looked.more.push(key.clone());
-            }
-            if let Some(due) = claimed.due {
-                let soonest = dues.entry(key).or_insert(due);
-                *soonest = due.min(*soonest);
+            for ((key, demands), claimed) in party.keys.into_iter().zip(claimed) {
+                looked.leases.extend(demands.into_iter().zip(claimed.leases));
+                if claimed.filled {
+                    looked.more.push(key.clone());
+                }
+                if claimed.contended {
+                    looked.contended.push(key.clone());
+                }
+                if let Some(due) = claimed.due {
+                    let soonest = dues.entry(key).or_insert(due);
+                    *soonest = due.min(*soonest);
+                }
             }
         }
         looked.dues = dues.into_iter().collect();
@@ -64,7 +61,31 @@ impl<Q: Queue> Source for Looker<Q> {
     async fn release(&self, leases: Vec<Q::Lease>) {
         if !leases.is_empty() {
             self.queue.give_back(leases).await;
-            self.bell.ring(reveille_wake::Cause::Released);
+            self.bell.ring();
         }
     }
+}
+
+/// Demands that one claim can serve.
+struct Party<Q: Queue> {
+    ask: Q::Ask,
+    /// Who waits under which key; the key that has waited longest first.
+    keys: Vec<(Q::Key, Vec<DemandId>)>,
+}
+
+fn parties<Q: Queue>(round: &Round<Q::Key, Q::Ask>) -> Vec<Party<Q>> {
+    let mut parties: Vec<Party<Q>> = Vec::new();
+    for asked in &round.asked {
+        let (key, ask) = (&asked.keys[0], &*asked.ask);
+        let fits = |party: &&mut Party<Q>| party.ask == *ask && Q::alike(&party.keys[0].0, key);
+        let Some(party) = parties.iter_mut().find(fits) else {
+            parties.push(Party { ask: ask.clone(), keys: vec![(key.clone(), vec![asked.id])] });
+            continue;
+        };
+        match party.keys.iter_mut().find(|(there, _)| there == key) {
+            Some((_, demands)) => demands.push(asked.id),
+            None => party.keys.push((key.clone(), vec![asked.id])),
+        }
+    }
+    parties
 }

@@ -9,10 +9,10 @@ use duroxide::providers::{
     ScheduledActivityIdentifier, SessionFetchConfig, TagFilter, WorkItem,
 };
 use duroxide::{Event, EventKind, SystemStats};
-use reveille_wake::Cause;
 
-use super::PostgresProvider;
+use super::{PostgresProvider, status_of};
 use crate::error::unreadable;
+use crate::nul;
 use crate::number::{seconds, signed, unsigned};
 use crate::statements::{APPEND_HISTORY, CLEAN_SESSIONS, CUSTOM_STATUS, INSTANCE_STATS, READ_VALUES, RENEW_SESSIONS};
 use crate::turns::columns::written;
@@ -73,9 +73,10 @@ impl Provider for PostgresProvider {
     }
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
-        self.inner.activities.queue.enqueue(&item).await?;
-        self.inner.activities.ring(Cause::Pushed).await;
-        Ok(())
+        let sent = self.inner.activities.queue.enqueue(&item).await;
+        // Also when it failed: the answer may be lost and the activity there.
+        self.inner.activities.ring().await;
+        sent
     }
 
     async fn fetch_work_item(
@@ -90,7 +91,7 @@ impl Provider for PostgresProvider {
 
     async fn ack_work_item(&self, token: &str, completion: Option<WorkItem>) -> Result<(), ProviderError> {
         if self.inner.activities.queue.settle(token, completion.as_ref()).await? {
-            self.inner.turns.ring(Cause::Pushed).await;
+            self.inner.turns.ring().await;
         }
         Ok(())
     }
@@ -109,7 +110,7 @@ impl Provider for PostgresProvider {
         activities.queue.abandon(token, delay, ignore_attempt).await?;
         match delay {
             Some(delay) if !delay.is_zero() => activities.ring_after(delay).await,
-            _ => activities.ring(Cause::Released).await,
+            _ => activities.ring().await,
         }
         Ok(())
     }
@@ -157,20 +158,25 @@ impl Provider for PostgresProvider {
         instance: &str,
         last_seen_version: u64,
     ) -> Result<Option<(Option<String>, u64)>, ProviderError> {
-        let seen = signed(last_seen_version);
-        let rows = self.store().repeat("get_custom_status", &CUSTOM_STATUS, &[&instance, &seen]).await?;
-        let newer = rows.first().map(|row| (row.get("custom_status"), unsigned(row.get("custom_status_version"))));
-        Ok(newer)
+        let status = match self.glances().take(instance) {
+            Some(status) => Some(status),
+            None => {
+                let rows = self.store().repeat("get_custom_status", &CUSTOM_STATUS, &[&instance]).await?;
+                rows.first().and_then(status_of)
+            }
+        };
+        Ok(status.filter(|(_, version)| *version > last_seen_version))
     }
 
     async fn get_kv_value(&self, instance: &str, key: &str) -> Result<Option<String>, ProviderError> {
-        let rows = self.store().repeat("get_kv_value", &READ_VALUES, &[&instance, &Some(key)]).await?;
-        Ok(rows.first().map(|row| row.get("value")))
+        let key = Some(nul::stored(key));
+        let rows = self.store().repeat("get_kv_value", &READ_VALUES, &[&instance, &key]).await?;
+        Ok(rows.first().map(|row| nul::read(row.get("value"))))
     }
 
     async fn get_kv_all_values(&self, instance: &str) -> Result<HashMap<String, String>, ProviderError> {
         let rows = self.store().repeat("get_kv_all_values", &READ_VALUES, &[&instance, &None::<&str>]).await?;
-        Ok(rows.iter().map(|row| (row.get("key"), row.get("value"))).collect())
+        Ok(rows.iter().map(|row| (nul::read(row.get("key")), nul::read(row.get("value")))).collect())
     }
 
     async fn get_instance_stats(&self, instance: &str) -> Result<Option<SystemStats>, ProviderError> {

@@ -2,6 +2,8 @@
 //!
 //! Owns the order of the parameters of `sql/orchestrations/settle.sql`, whose header says what each is.
 
+use std::borrow::Cow;
+
 use duroxide::providers::{ProviderError, ScheduledActivityIdentifier, WorkItem};
 use duroxide::{Event, EventKind};
 use reveille::database::Param;
@@ -9,6 +11,7 @@ use reveille::database::Param;
 use super::kv::ValueChanges;
 use super::settle::Outcome;
 use crate::error::unreadable;
+use crate::nul;
 use crate::number::{packed, signed};
 use crate::token::TurnToken;
 use crate::work_item::{Activity, Message};
@@ -19,7 +22,8 @@ pub(super) struct Columns<'a> {
     execution: i64,
     pinned: Option<i64>,
     ended: bool,
-    custom_status: Option<&'a str>,
+    output: Option<Cow<'a, str>>,
+    custom_status: Option<Cow<'a, str>>,
     is_custom: bool,
     event_ids: Vec<i64>,
     event_texts: Vec<String>,
@@ -41,7 +45,8 @@ impl<'a> Columns<'a> {
             execution: signed(*execution),
             pinned: metadata.pinned_duroxide_version.as_ref().map(packed),
             ended: matches!(metadata.status.as_deref(), Some("Completed" | "Failed" | "ContinuedAsNew")),
-            custom_status: custom.flatten(),
+            output: metadata.output.as_deref().map(nul::stored),
+            custom_status: custom.flatten().map(nul::stored),
             is_custom: custom.is_some(),
             event_ids,
             event_texts,
@@ -72,7 +77,7 @@ impl<'a> Columns<'a> {
             &outcome.metadata.parent_instance_id,
             &self.pinned,
             &outcome.metadata.status,
-            &outcome.metadata.output,
+            &self.output,
             &self.ended,
             &self.custom_status,
             &self.is_custom,
@@ -113,8 +118,8 @@ impl Values {
     fn of(changes: ValueChanges) -> Self {
         let mut values = Self { clear_others: changes.clear_others, ..Self::default() };
         for (key, (text, time)) in changes.changed {
-            values.keys.push(key);
-            values.texts.push(text);
+            values.keys.push(nul::stored(&key).into_owned());
+            values.texts.push(text.map(|text| nul::stored(&text).into_owned()));
             values.times.push(time);
         }
         values

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use duroxide::Event;
 use duroxide::providers::{ExecutionMetadata, ProviderError, ScheduledActivityIdentifier, WorkItem};
+use tokio_postgres::Row;
 
 use super::Turns;
 use super::columns::Columns;
 use crate::number::seconds;
 use crate::queue::due;
 use crate::statements::{ABANDON_TURN, RENEW_TURN, SETTLE_TURN};
+use crate::store::Settled;
 use crate::token::TurnToken;
 
 const ACK: &str = "ack_orchestration_item";
@@ -51,7 +53,11 @@ impl Turns {
         }
         let columns = Columns::of(ACK, &outcome)?;
         let params = columns.params(&token, &outcome);
-        let settled = self.store.settle(ACK, &SETTLE_TURN, &params).await?;
+        let mut settled = self.store.settle(ACK, &SETTLE_TURN, &params).await?;
+        if settled.doubted && settled.rows.first().is_some_and(is_strange) {
+            // The first try was still at work when the second began, and a statement sees what was there at its begin.
+            settled = Settled { doubted: true, ..self.store.settle(ACK, &SETTLE_TURN, &params).await? };
+        }
         let Some(row) = settled.rows.first() else { return Ok(Sent::default()) };
         if row.get::<_, bool>("held") {
             let messages = columns.has_messages() || row.get::<_, bool>("left_over");
@@ -76,8 +82,9 @@ impl Turns {
         let invalid = || ProviderError::permanent(ABANDON, "Invalid lock token");
         let TurnToken { nonce, instance } = TurnToken::parse(token).ok_or_else(invalid)?;
         let delay = delay.map(seconds);
-        let rows = self.store.repeat(ABANDON, &ABANDON_TURN, &[&instance, &nonce, &delay, &uncounted]).await?;
-        if rows.is_empty() { Err(invalid()) } else { Ok(()) }
+        let given = self.store.settle(ABANDON, &ABANDON_TURN, &[&instance, &nonce, &delay, &uncounted]).await?;
+        // A second try that finds nothing takes the first for done, so that whoever waits is told.
+        if given.rows.is_empty() && !given.doubted { Err(invalid()) } else { Ok(()) }
     }
 
     /// Keep a turn.
@@ -87,4 +94,9 @@ impl Turns {
         let rows = self.store.repeat_within(lock, RENEW, &RENEW_TURN, &[&instance, &nonce, &seconds(lock)]).await?;
         if rows.is_empty() { Err(lost()) } else { Ok(()) }
     }
+}
+
+/// Neither is the turn ours, nor do we see that it was.
+fn is_strange(row: &Row) -> bool {
+    !row.get::<_, bool>("held") && !row.get::<_, bool>("already")
 }

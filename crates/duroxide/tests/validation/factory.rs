@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use duroxide::provider_validations::ProviderFactory;
 use duroxide::providers::Provider;
+use reveille::database::{Database, DatabaseOptions, StatementMode};
 use reveille_duroxide::{LongPollConfig, PostgresProvider};
-use reveille_testkit::TestDatabase;
+use reveille_testkit::{LoginSettings, Pooler, TestDatabase};
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
@@ -20,17 +21,28 @@ static NEXT: AtomicU32 = AtomicU32::new(1);
 
 pub(crate) struct Factory {
     config: LongPollConfig,
+    /// A way through a transaction pooler, instead of a database of the provider's own.
+    pooled: Option<(Database, Pooler)>,
     /// The latest is what the suite asks about.
     schema: Mutex<String>,
 }
 
 impl Factory {
     pub(crate) fn short() -> Self {
-        Self { config: LongPollConfig::default(), schema: Mutex::default() }
+        Self { config: LongPollConfig::default(), pooled: None, schema: Mutex::default() }
     }
 
     pub(crate) fn waiting() -> Self {
-        Self { config: LongPollConfig::on(), schema: Mutex::default() }
+        Self { config: LongPollConfig::on(), pooled: None, schema: Mutex::default() }
+    }
+
+    /// With statements that a transaction pooler can carry, through one. `None` where there is no pooler.
+    pub(crate) async fn pooled() -> Option<Self> {
+        let direct = DATABASE.get_or_init(TestDatabase::new).await;
+        let pooler = Pooler::before(direct, 4, LoginSettings::Refused)?;
+        let options = DatabaseOptions::new(pooler.url()).listen_url(direct.url()).statement_mode(StatementMode::Pooled);
+        let database = Database::connect(options).await.expect("the pooler can be reached");
+        Some(Self { pooled: Some((database, pooler)), ..Self::waiting() })
     }
 
     pub(crate) async fn provider(&self) -> PostgresProvider {
@@ -38,8 +50,11 @@ impl Factory {
         // A name that must be quoted everywhere.
         let schema = format!("Duroxide {}", NEXT.fetch_add(1, Ordering::Relaxed));
         self.schema.lock().expect("no test panics with the lock").clone_from(&schema);
-        let options = PostgresProvider::options().url(database.url()).schema(schema).long_poll(self.config);
-        options.open().await.expect("a provider opens")
+        let options = match &self.pooled {
+            Some((pooled, _)) => PostgresProvider::options().database(pooled),
+            None => PostgresProvider::options().url(database.url()),
+        };
+        options.schema(schema).long_poll(self.config).open().await.expect("a provider opens")
     }
 
     async fn client(&self) -> Client {

@@ -24,4 +24,5 @@ use validations;
 mod complete;
 mod factory;
 mod list;
+mod pooled;
 mod special;

@@ -85,6 +85,11 @@ impl Connection {
         self.client.is_closed() || self.stuck.load(Ordering::Relaxed)
     }
 
+    /// Whether sessions may change behind it, from one transaction to the next.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.shared.settings.mode == StatementMode::Pooled
+    }
+
     /// Whether the next answer would be to the next statement. Otherwise, since nobody uses it any more, a caller gave
     /// up: then the server is asked to stop, for the next user would wait for what that caller did not want.
     pub(crate) fn is_free(&self) -> bool {

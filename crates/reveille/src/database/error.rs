@@ -11,7 +11,7 @@ use super::cause::Cause;
 use super::options::OptionsError;
 
 /// An error of the database layer. Its variant is its kind.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatabaseError {
     /// The options cannot be used; every fault is listed. Nothing was tried.

@@ -60,7 +60,7 @@ statements! {
 
 /// Every statement of this crate.
 pub fn all() -> impl Iterator<Item = &'static Statement> {
-    ALL.iter().copied()
+    ALL.iter().chain(crate::messages::STATEMENTS).copied()
 }
 
 #[cfg(test)]

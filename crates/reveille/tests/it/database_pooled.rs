@@ -3,10 +3,9 @@
 use reveille::database::{
     Database, DatabaseError, DatabaseOptions, ExamineOptions, Purpose, Statement, StatementMode, Verdict,
 };
-use reveille_testkit::TestDatabase;
+use reveille_testkit::{LoginSettings, Pooler, TestDatabase};
 use tokio_postgres::types::Type;
 
-use crate::support::bouncer::Bouncer;
 use crate::support::{migrated, soon};
 
 static BUMP: Statement = Statement {
@@ -18,10 +17,10 @@ static BUMP: Statement = Statement {
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_statements_through_a_pooler_all_succeed_and_leak_no_setting() {
     let db = TestDatabase::empty().await;
-    let Some(bouncer) = Bouncer::before(&db, 3) else { return };
+    let Some(pooler) = Pooler::before(&db, 3, LoginSettings::Refused) else { return };
     let admin = db.client().await;
     admin.batch_execute("create table bumped (n int8)").await.unwrap();
-    let options = DatabaseOptions::new(bouncer.url(db.name())).statement_mode(StatementMode::Pooled).pool_size(8);
+    let options = DatabaseOptions::new(pooler.url()).statement_mode(StatementMode::Pooled).pool_size(8);
     let database = migrated(options).await;
     let mut tasks = tokio::task::JoinSet::new();
 
@@ -49,7 +48,7 @@ async fn thousands_of_statements_through_a_pooler_all_succeed_and_leak_no_settin
     }
     // Others share the same server sessions meanwhile, and must find them as the server made them.
     let as_made = settings(&admin).await;
-    let other = reveille_testkit::connect(&bouncer.url(db.name())).await;
+    let other = reveille_testkit::connect(&pooler.url()).await;
     let mut looked = 0;
     while !tasks.is_empty() {
         assert_eq!(settings(&other).await, as_made);
@@ -80,9 +79,9 @@ async fn settings(client: &tokio_postgres::Client) -> Vec<String> {
 #[tokio::test]
 async fn direct_mode_through_a_pooler_is_refused_with_the_remedy() {
     let db = TestDatabase::empty().await;
-    let Some(bouncer) = Bouncer::before(&db, 3) else { return };
+    let Some(pooler) = Pooler::before(&db, 3, LoginSettings::Refused) else { return };
 
-    let error = soon(Database::connect(DatabaseOptions::new(bouncer.url(db.name())))).await.unwrap_err();
+    let error = soon(Database::connect(DatabaseOptions::new(pooler.url()))).await.unwrap_err();
 
     assert!(matches!(error, DatabaseError::Pooler { .. }), "{error:?}");
     assert!(error.to_string().ends_with("choose the statement mode `pooled`"), "{error}");
@@ -91,8 +90,8 @@ async fn direct_mode_through_a_pooler_is_refused_with_the_remedy() {
 #[tokio::test]
 async fn a_pooler_that_swallows_notifications_is_found_and_a_url_for_listen_cures_it() {
     let db = TestDatabase::empty().await;
-    let Some(bouncer) = Bouncer::before(&db, 3) else { return };
-    let options = DatabaseOptions::new(bouncer.url(db.name())).statement_mode(StatementMode::Pooled);
+    let Some(pooler) = Pooler::before(&db, 3, LoginSettings::Refused) else { return };
+    let options = DatabaseOptions::new(pooler.url()).statement_mode(StatementMode::Pooled);
 
     for (options, verdict) in [(options.clone(), Verdict::Fail), (options.listen_url(db.url()), Verdict::Ok)] {
         let database = migrated(options).await;

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use reveille::database::{Database, DatabaseError, Purpose, SchemaName, Statement, StatementMode, statements};
-use reveille_testkit::{Shutdown, TestCluster, TestDatabase};
+use reveille_testkit::{Shutdown, TestCluster, TestDatabase, assert_planned, generic_plan};
 use tokio_postgres::types::Type;
 
 use crate::support::{migrated, options, soon};
@@ -36,29 +36,10 @@ async fn statements_whose_header_names_an_index_use_it() {
     let db = TestDatabase::empty().await;
     migrated(options(&db)).await.close().await;
 
-    for statement in statements() {
-        let Some(index) = statement.planned_index() else { continue };
-        let plan = plan(&db, statement).await;
-        assert!(plan.contains(index), "{} does not use {index}:\n{plan}", statement.name);
-    }
-}
-
-/// The generic plan, as our sessions use it. Works on PostgreSQL 15, which has no `explain (generic_plan)`.
-async fn plan(db: &TestDatabase, statement: &Statement) -> String {
     let client = db.client().await;
-    let types: Vec<&str> = statement.types.iter().map(Type::name).collect();
-    let types = if types.is_empty() { String::new() } else { format!("({})", types.join(", ")) };
-    let nulls = vec!["null"; statement.types.len()].join(", ");
-    let nulls = if nulls.is_empty() { String::new() } else { format!("({nulls})") };
-    let text = statement.text(&SchemaName::default());
-    client.batch_execute("set plan_cache_mode = force_generic_plan").await.unwrap();
-    client.batch_execute(&format!("prepare planned {types} as {text}")).await.unwrap();
-    let rows = client.simple_query(&format!("explain execute planned {nulls}")).await.unwrap();
-    let line = |message: &tokio_postgres::SimpleQueryMessage| match message {
-        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(ToOwned::to_owned),
-        _ => None,
-    };
-    rows.iter().filter_map(line).collect::<Vec<_>>().join("\n")
+    for statement in statements() {
+        assert_planned(&client, &SchemaName::default(), statement).await;
+    }
 }
 
 #[tokio::test]
@@ -78,8 +59,9 @@ async fn the_check_of_plans_tells_a_used_index_from_an_unused_one() {
     let make = "create table big as select n, n as m from generate_series(1, 100000) n; create index big_n on big (n); analyze big";
     client.batch_execute(make).await.unwrap();
 
-    assert!(plan(&db, &BY_INDEX).await.contains(BY_INDEX.planned_index().unwrap()));
-    assert!(!plan(&db, &BY_SCAN).await.contains(BY_SCAN.planned_index().unwrap()));
+    let plan = async |statement| generic_plan(&client, &SchemaName::default(), statement).await;
+    assert!(plan(&BY_INDEX).await.contains(BY_INDEX.planned_index().unwrap()));
+    assert!(!plan(&BY_SCAN).await.contains(BY_SCAN.planned_index().unwrap()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

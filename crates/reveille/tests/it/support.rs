@@ -1,4 +1,4 @@
-//! What the tests stand on: clusters of their own, a pooler, a proxy that cuts, certificates, and ways to wait.
+//! What the tests stand on: clusters of their own, certificates, and ways to wait.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,7 +7,6 @@ use reveille::database::{Database, DatabaseOptions};
 use reveille_testkit::TestDatabase;
 use tokio::time::{Instant, timeout};
 
-pub(crate) mod bouncer;
 pub(crate) mod certificates;
 pub(crate) mod cluster;
 

@@ -4,16 +4,15 @@
 use std::time::{Duration, Instant};
 
 use reveille::database::StatementMode;
-use reveille_testkit::TestDatabase;
+use reveille_testkit::{LoginSettings, Pooler};
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
 use reveille_wake::{Answer, Event};
 use tokio_postgres::SimpleQueryMessage;
 
-use crate::support::pooler::{Pooler, Settings};
 use crate::support::{NEVER, database, parked};
 
-fn pooled(pooler: &Pooler, database: &TestDatabase) -> NodeOptions {
-    let mut options = NodeOptions::new(pooler.url(database)).heartbeat(Duration::from_millis(100));
+fn pooled(pooler: &Pooler) -> NodeOptions {
+    let mut options = NodeOptions::new(pooler.url()).heartbeat(Duration::from_millis(100));
     options.database = options.database.statement_mode(StatementMode::Pooled);
     options
 }
@@ -21,9 +20,9 @@ fn pooled(pooler: &Pooler, database: &TestDatabase) -> NodeOptions {
 #[tokio::test]
 async fn a_pooler_as_the_only_way_never_proves_the_link_and_work_is_found_by_watching() {
     let database = database().await;
-    for settings in [Settings::Refused, Settings::Swallowed] {
-        let Some(pooler) = Pooler::before(&database, settings) else { return };
-        let node = Node::start_unproven(pooled(&pooler, &database)).await;
+    for settings in [LoginSettings::Refused, LoginSettings::Swallowed] {
+        let Some(pooler) = Pooler::before(&database, 1, settings) else { return };
+        let node = Node::start_unproven(pooled(&pooler)).await;
         node.events.until(|event| matches!(event, Event::Link(_))).await;
 
         for _ in 0..3 {
@@ -36,14 +35,14 @@ async fn a_pooler_as_the_only_way_never_proves_the_link_and_work_is_found_by_wat
 
         let proven = node.events.count(|event| matches!(event, Event::Link(link) if link.is_proven()));
         assert_eq!(proven, 0, "{settings:?}: an echo of our own statement proves nothing here");
-        assert_eq!(left_behind(&pooler, &database).await, Some("0".to_owned()), "{settings:?}");
+        assert_eq!(left_behind(&pooler).await, Some("0".to_owned()), "{settings:?}");
         node.close().await;
     }
 }
 
 /// What of ours the next one gets with the pooler's session: channels it hears, and what a commit is worth.
-async fn left_behind(pooler: &Pooler, database: &TestDatabase) -> Option<String> {
-    let client = reveille_testkit::connect(&pooler.url(database)).await;
+async fn left_behind(pooler: &Pooler) -> Option<String> {
+    let client = reveille_testkit::connect(&pooler.url()).await;
     let ask = "select (select count(*) from pg_listening_channels()) + (select count(*) from pg_settings
          where name in ('synchronous_commit', 'statement_timeout') and source = 'session')";
     let answer = client.simple_query(ask).await.unwrap();
@@ -56,8 +55,8 @@ async fn left_behind(pooler: &Pooler, database: &TestDatabase) -> Option<String>
 #[tokio::test]
 async fn with_a_direct_way_for_listen_the_link_is_proven_behind_a_pooler() {
     let database = database().await;
-    let Some(pooler) = Pooler::before(&database, Settings::Refused) else { return };
-    let mut options = pooled(&pooler, &database).heartbeat(NEVER);
+    let Some(pooler) = Pooler::before(&database, 1, LoginSettings::Refused) else { return };
+    let mut options = pooled(&pooler).heartbeat(NEVER);
     options.database = options.database.listen_url(database.url());
     let (pusher, node) = (Node::start(options.clone()).await, Node::start(options).await);
     let waiting = node.ask("mail");

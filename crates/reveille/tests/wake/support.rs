@@ -1,4 +1,4 @@
-//! What the engine's tests stand on besides the test kit: a cluster with a standby, and a pooler that deceives.
+//! What the engine's tests stand on besides the test kit: a cluster with a standby.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use tokio_postgres::Client;
 #[expect(dead_code, reason = "shared with the tests of the database layer, which use more of it")]
 #[path = "../it/support/cluster.rs"]
 pub(crate) mod cluster;
-pub(crate) mod pooler;
 
 /// So long that nothing in a test is explained by it.
 pub(crate) const NEVER: Duration = Duration::from_secs(3600);

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use reveille::database::{Database, DatabaseOptions};
+use reveille::messages::MessagesOptions;
 use reveille_server::{ServerHandle, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -25,7 +26,8 @@ impl Running {
     pub(crate) async fn start(url: &str, choose: impl FnOnce(ServerOptions) -> ServerOptions) -> Self {
         let database = Database::connect(DatabaseOptions::new(url)).await.expect("the database is there");
         let options = choose(ServerOptions::default().listen(([127, 0, 0, 1], 0).into()));
-        let (server, handle) = options.bind().await.expect("a port is free").serve(database.clone());
+        let (server, handle) =
+            options.bind().await.expect("a port is free").serve(&database, MessagesOptions::default());
         let shutdown = CancellationToken::new();
         let mut task = JoinSet::new();
         task.spawn(server.run(shutdown.clone()));

@@ -62,6 +62,13 @@ impl<S: Source> DispatcherHandle<S> {
         self.hub.link()
     }
 
+    /// How many keys somebody waits under, how many of them are being looked at, and how many the watchful pace leaves alone
+    /// for now because they were found empty.
+    pub fn keys(&self) -> (usize, usize, usize) {
+        let demands = self.desk.demands();
+        (demands.keys(), demands.in_flight, demands.backed_off)
+    }
+
     /// How many demands stand, those with an answer not yet taken included.
     pub fn demands(&self) -> usize {
         self.desk.demands().len()

@@ -119,6 +119,7 @@ impl<S: Source> Dispatcher<S> {
             let look = tokio::time::timeout(limit, source.look(round)).await;
             look.unwrap_or(Err(LookFailed))
         });
+        self.desk.demands().in_flight = keys.len();
         self.flight = Some(Flight { work, keys, asked, newest });
     }
 
@@ -145,6 +146,9 @@ impl<S: Source> Dispatcher<S> {
             Ok(looked) => self.settle_look(&flight, looked, now),
             Err(LookFailed) => self.put_back(&flight),
         }
+        let mut demands = self.desk.demands();
+        demands.in_flight = 0;
+        demands.backed_off = self.backoffs.len();
     }
 
     fn settle_look(&mut self, flight: &Flight<S>, looked: Looked<S::Key, S::Lease>, now: Instant) {

@@ -87,6 +87,32 @@ fn a_failed_look_is_watched_and_starts_the_count_again() {
     assert!(pacer.looked(Outcome::Empty, start + secs(30)).is_some());
 }
 
+#[test]
+fn looks_that_find_work_start_the_count_again() {
+    let start = Instant::now();
+    let mut pacer = Pacer::new(PaceOptions::DEFAULT, proven(start), start);
+    pacer.looked(Outcome::Failed, start);
+
+    for _ in 0..10 {
+        for _ in 0..4 {
+            assert!(pacer.looked(Outcome::Empty, start + secs(20)).is_none());
+        }
+        assert!(pacer.looked(Outcome::UnderFilled, start + secs(20)).is_none(), "there is work to find");
+    }
+
+    assert!(pacer.pace().is_watchful());
+}
+
+#[test]
+fn a_ring_that_nobody_took_in_time_is_watched() {
+    let start = Instant::now();
+    let mut pacer = Pacer::new(PaceOptions::DEFAULT, proven(start), start);
+
+    pacer.note(PaceCause::Undelivered, start);
+
+    assert_eq!(because(&pacer), Some(PaceCause::Undelivered));
+}
+
 /// B9: what the seed did after every hint, every timer and every fallback look, the default does not.
 #[test]
 fn hints_timers_and_fallback_looks_are_no_reason_unless_asked_for() {

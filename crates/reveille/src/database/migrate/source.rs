@@ -59,8 +59,28 @@ macro_rules! functions {
 
 /// This crate's own.
 pub(crate) static OURS: SchemaSource = SchemaSource {
-    migrations: migrations![1 "ground" "0001_ground.sql", 2 "node" "0002_node.sql"],
-    functions: functions!["version" "version.sql"],
+    migrations: migrations![1 "ground" "0001_ground.sql", 2 "node" "0002_node.sql", 3 "messages" "0003_messages.sql"],
+    functions: functions![
+        "version" "version.sql",
+        "refuse_duplicates" "refuse_duplicates.sql",
+        "ensure" "ensure.sql",
+        "dedup_key" "dedup_key.sql",
+        "message_id" "message_id.sql",
+        "move_partitions" "move_partitions.sql",
+        "move_outbox" "move_outbox.sql",
+        "hint_channel" "hint_channel.sql",
+        "push_items" "push_items.sql",
+        "push" "push.sql",
+        "push_many" "push_many.sql",
+        "remove_leftovers" "remove_leftovers.sql",
+        "spread" "spread.sql",
+        "register" "register.sql",
+        "bury" "bury.sql",
+        "settle" "settle.sql",
+        "seq_at" "seq_at.sql",
+        "seek" "seek.sql",
+        "redrive" "redrive.sql",
+    ],
     release: env!("CARGO_PKG_VERSION"),
 };
 

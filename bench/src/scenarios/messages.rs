@@ -1,0 +1,197 @@
+//! Our queues beside pgmq and beside a table with a state column, in one run on one durable cluster.
+//!
+//! Rounds alternate between the three, so that a noisy minute hits all of them; figures are medians of the rounds' own
+//! ratios. Ours runs with transaction ids and deduplication, as official clients use it; a second column is without.
+
+mod growth;
+mod rival;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use reveille::database::Database;
+use reveille::messages::{Messages, MessagesOptions};
+use tokio::process::Command;
+
+use crate::bench::{Bench, progress};
+use crate::cluster::Cluster;
+use crate::measure::{counted, median, ratio};
+use crate::notify;
+use crate::peer::build_rivals;
+use crate::report::Report;
+use rival::{Ours, PGMQ_QUEUE, Pool, ROW_TABLE, Rival};
+
+/// How many call at once: with one message each, and with batches.
+const CALLERS_OF_ONE: usize = 64;
+const CALLERS: usize = 8;
+/// Connections of a rival. More do not help it on two cores.
+const CONNECTIONS: usize = 8;
+const PARTITIONS: usize = 100;
+const BYTES: usize = 100;
+
+pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
+    let peers = build_rivals().await?;
+    progress("starting a durable PostgreSQL");
+    let cluster = Cluster::start_with(|options| {
+        options.setting("shared_buffers", "1GB").setting("max_wal_size", "8GB").setting("autovacuum_naptime", "5s")
+    })?;
+    let database = cluster.database().await?;
+    let version = install_pgmq(&cluster, &peers).await?;
+    let admin = notify::connect(&cluster.url()).await?;
+    admin.client.batch_execute(ROW_TABLE).await?;
+    let mut report = Report::new(
+        "messages",
+        format!("PostgreSQL {}, fsync on; pgmq {version}; {BYTES} B and {PARTITIONS} partitions unless said", database.server_version()),
+    );
+    let messages = Messages::new(&database, MessagesOptions::default());
+    let field = Field { bench, cluster: &cluster, database: &database, messages: &messages };
+    field.pushes(&mut report).await?;
+    field.consumption(&mut report).await?;
+    field.end_to_end(&mut report).await?;
+    growth::measure(&field, &mut report).await?;
+    messages.close().await;
+    database.close().await;
+    Ok(report)
+}
+
+/// What is measured on what.
+struct Field<'b> {
+    bench: &'b Bench,
+    cluster: &'b Cluster,
+    database: &'b Database,
+    messages: &'b Messages,
+}
+
+impl Field<'_> {
+    async fn rivals(&self, queue: &str, bytes: usize) -> anyhow::Result<[Rival; 4]> {
+        let ours = |suffix| Ours::new(self.messages, &format!("{queue}-{suffix}"), PARTITIONS, bytes);
+        Ok([
+            Rival::Ours(ours("keyed")?),
+            Rival::Ours(ours("plain")?.without_keys()),
+            Rival::Pgmq(Pool::new(self.database, CONNECTIONS, bytes).await?),
+            Rival::Rows(Pool::new(self.database, CONNECTIONS, bytes).await?),
+        ])
+    }
+
+    async fn pushes(&self, report: &mut Report) -> anyhow::Result<()> {
+        for (batch, bytes) in [(1, BYTES), (10, BYTES), (100, BYTES), (1000, BYTES), (100, 1024)] {
+            progress(&format!("push, batch {batch}, {bytes} B"));
+            let rivals = self.rivals(&format!("push-{batch}-{bytes}"), bytes).await?;
+            let rates = self.rounds(&rivals, batch, Step::Push).await?;
+            let what = format!("push, batch {batch}, {bytes} B");
+            if (batch, bytes) == (100, BYTES) {
+                report.figure("push_batch100_per_s", median(&rates[0]), "msg/s");
+            }
+            rows(report, &what, &rates);
+            self.empty_rivals().await?;
+        }
+        for partitions in [1, 10_000] {
+            progress(&format!("push, batch 100, {partitions} partitions"));
+            let ours = [Rival::Ours(Ours::new(self.messages, &format!("push-p{partitions}"), partitions, BYTES)?)];
+            let rates = self.rounds(&ours, 100, Step::Push).await?;
+            report.row(format!("push, batch 100, {partitions} partitions"), median(&rates[0]), "msg/s");
+        }
+        Ok(())
+    }
+
+    async fn consumption(&self, report: &mut Report) -> anyhow::Result<()> {
+        for batch in [1, 10, 100] {
+            progress(&format!("pop and ack, batch {batch}"));
+            let rivals = self.rivals(&format!("pop-{batch}"), BYTES).await?;
+            for rival in &rivals {
+                let backlog = self.bench.pick(20_000, 100_000) * if batch == 100 { 5 } else { 1 };
+                for _ in 0..backlog / 1000 {
+                    rival.push(0, 1000).await?;
+                }
+            }
+            let rates = self.rounds(&rivals, batch, Step::Take).await?;
+            rows(report, &format!("pop and ack, batch {batch}"), &rates);
+            self.empty_rivals().await?;
+        }
+        Ok(())
+    }
+
+    async fn end_to_end(&self, report: &mut Report) -> anyhow::Result<()> {
+        for batch in [1, 10, 100] {
+            progress(&format!("end to end, batch {batch}"));
+            let rivals = self.rivals(&format!("e2e-{batch}"), BYTES).await?;
+            let rates = self.rounds(&rivals, batch, Step::Whole).await?;
+            rows(report, &format!("end to end, batch {batch}"), &rates);
+            match batch {
+                1 => report.figure("e2e_batch1_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
+                100 => report.figure("e2e_batch100_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
+                _ => {}
+            }
+            self.empty_rivals().await?;
+        }
+        Ok(())
+    }
+
+    /// Messages per second of each rival in each round.
+    async fn rounds(&self, rivals: &[Rival], batch: usize, step: Step) -> anyhow::Result<Vec<Vec<f64>>> {
+        let callers = if batch == 1 { CALLERS_OF_ONE } else { CALLERS };
+        let mut rates = vec![Vec::new(); rivals.len()];
+        for rival in rivals {
+            step.run(rival, Duration::from_millis(200), callers, batch).await?;
+        }
+        for _ in 0..self.bench.rounds() {
+            for (rival, rates) in rivals.iter().zip(&mut rates) {
+                rates.push(step.run(rival, self.bench.span(), callers, batch).await?);
+            }
+        }
+        Ok(rates)
+    }
+
+    async fn empty_rivals(&self) -> anyhow::Result<()> {
+        let admin = notify::connect(&self.cluster.url()).await?;
+        let empty = format!("truncate bench_row; select pgmq.purge_queue('{PGMQ_QUEUE}'); checkpoint");
+        Ok(admin.client.batch_execute(&empty).await?)
+    }
+}
+
+/// What a caller does over and over.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Push,
+    Take,
+    Whole,
+}
+
+impl Step {
+    /// Runs callers for a while; messages per second.
+    async fn run(self, rival: &Rival, span: Duration, callers: usize, batch: usize) -> anyhow::Result<f64> {
+        counted(span, callers, async |caller| {
+            if !matches!(self, Self::Take) {
+                rival.push(caller, batch).await?;
+            }
+            if matches!(self, Self::Push) {
+                return Ok(batch);
+            }
+            let taken = rival.take(caller, batch).await?;
+            rival.ack(caller, taken).await
+        })
+        .await
+    }
+}
+
+fn rows(report: &mut Report, what: &str, rates: &[Vec<f64>]) {
+    let names = ["ours", "ours without transaction ids", "pgmq", "state column"];
+    for (name, rates) in names.iter().zip(rates) {
+        report.row(format!("{what}: {name}"), median(rates), "msg/s");
+    }
+}
+
+async fn install_pgmq(cluster: &Cluster, peers: &std::path::Path) -> anyhow::Result<String> {
+    let installed = Command::new(peers.with_file_name("pgmq-peer")).arg(cluster.url_of("postgres")).output().await?;
+    anyhow::ensure!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+    let admin = notify::connect(&cluster.url()).await?;
+    admin.client.batch_execute(&format!("select pgmq.create('{PGMQ_QUEUE}')")).await.context("pgmq has no queue")?;
+    Ok(String::from_utf8_lossy(&installed.stdout).trim().to_owned())
+}
+
+/// How long something took, in microseconds.
+async fn timed<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<(T, f64)> {
+    let began = Instant::now();
+    let done = work.await?;
+    Ok((done, began.elapsed().as_secs_f64() * 1e6))
+}

@@ -1,0 +1,122 @@
+//! What a reader is about to ask for next.
+//!
+//! duroxide's client asks for an instance's history and then, at once, for its custom status, again and again while it
+//! waits. Owns the status that came along with the history, for the one question that follows. Promises that it is at most
+//! [`FRESH`] old, is given once, and is never older than a turn that this process has committed: a look at both, as if they
+//! had been asked for together.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Longer than it takes a client to ask the second question.
+const FRESH: Duration = Duration::from_millis(10);
+/// More than this are not kept: each lives for milliseconds.
+const KEPT_MAX: usize = 1024;
+
+/// A read that lasts longer than so many commits keeps nothing.
+const RECENT_MAX: usize = 256;
+
+/// An instance's custom status and its version.
+pub(crate) type Status = (Option<String>, u64);
+
+#[derive(Debug, Default)]
+pub(crate) struct Glances {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many commits began or ended, ever.
+    commits: u64,
+    /// The latest of them, by instance.
+    recent: VecDeque<(u64, String)>,
+    kept: HashMap<String, (Instant, Status)>,
+}
+
+impl Glances {
+    /// Before the statement that reads.
+    pub(crate) fn begin(&self) -> u64 {
+        self.state().commits
+    }
+
+    /// After it; of version 0 for an instance without one. Not kept when a turn of it was committed meanwhile.
+    pub(crate) fn keep(&self, begun: u64, instance: &str, status: Status) {
+        let now = Instant::now();
+        let state = &mut *self.state();
+        let is_known = state.recent.front().is_none_or(|(oldest, _)| *oldest <= begun + 1);
+        let mut since = state.recent.iter().rev().take_while(|(number, _)| *number > begun);
+        if !is_known || since.any(|(_, name)| name == instance) {
+            return;
+        }
+        if state.kept.len() >= KEPT_MAX {
+            state.kept.retain(|_, (at, _)| now.duration_since(*at) < FRESH);
+        }
+        if state.kept.len() < KEPT_MAX {
+            state.kept.insert(instance.to_owned(), (now, status));
+        }
+    }
+
+    /// The answer to the next question, if there is one.
+    pub(crate) fn take(&self, instance: &str) -> Option<Status> {
+        let (at, status) = self.state().kept.remove(instance)?;
+        (at.elapsed() < FRESH).then_some(status)
+    }
+
+    /// A turn of the instance begins or ends to commit, or the instance goes away.
+    pub(crate) fn forget(&self, instance: &str) {
+        let state = &mut *self.state();
+        state.commits += 1;
+        state.kept.remove(instance);
+        state.recent.push_back((state.commits, instance.to_owned()));
+        if state.recent.len() > RECENT_MAX {
+            state.recent.pop_front();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status() -> Status {
+        (Some("half done".to_owned()), 3)
+    }
+
+    #[test]
+    fn a_status_is_given_once() {
+        let glances = Glances::default();
+        glances.keep(glances.begin(), "order", status());
+
+        assert_eq!([glances.take("order"), glances.take("order")], [Some(status()), None]);
+    }
+
+    #[test]
+    fn a_turn_makes_it_worthless_before_and_after_it_is_kept() {
+        let glances = Glances::default();
+        glances.keep(glances.begin(), "order", status());
+        glances.forget("order");
+        assert_eq!(glances.take("order"), None);
+
+        let begun = glances.begin();
+        glances.forget("order");
+        glances.keep(begun, "order", status());
+        assert_eq!(glances.take("order"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_old_status_is_not_given() {
+        let glances = Glances::default();
+        glances.keep(glances.begin(), "order", status());
+
+        tokio::time::advance(FRESH).await;
+
+        assert_eq!(glances.take("order"), None);
+    }
+}

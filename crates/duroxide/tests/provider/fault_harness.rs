@@ -1,0 +1,138 @@
+//! Two programs on one database, and how late a waiting fetch is.
+
+use std::time::{Duration, Instant};
+
+use duroxide::providers::{ExecutionMetadata, Provider, ProviderError, SessionFetchConfig, TagFilter, WorkItem};
+use duroxide::{Event, EventKind};
+use reveille_duroxide::{LongPollConfig, PostgresProvider, PostgresProviderOptions};
+use reveille_testkit::TestDatabase;
+
+/// How late a fetch may be on a machine that tests share.
+pub(crate) const LATE: Duration = Duration::from_millis(500);
+/// How long fetches wait: nothing in these tests is explained by its end.
+pub(crate) const WAIT: Duration = Duration::from_secs(60);
+/// A lock that nobody lives to see the end of.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+
+/// A provider with a database, as one program has it.
+pub(crate) async fn open(database: &TestDatabase) -> PostgresProvider {
+    proven(PostgresProvider::options().url(database.url())).await
+}
+
+/// The same with a choice of how fetches wait.
+pub(crate) async fn open_with(database: &TestDatabase, config: LongPollConfig) -> PostgresProvider {
+    proven(PostgresProvider::options().url(database.url()).long_poll(config)).await
+}
+
+/// Opens a provider and waits for its first echo: from there on, nothing but rings explains a wake.
+pub(crate) async fn proven(options: PostgresProviderOptions) -> PostgresProvider {
+    let provider = options.open().await.expect("a provider opens");
+    // Starts the listener.
+    assert!(take_turn(&provider, LONG, Duration::ZERO).await.is_none());
+    assert!(take_activity(&provider, LONG, Duration::ZERO, None).await.is_none());
+    let proven = async {
+        while !provider.database().link().is_proven() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), proven).await.expect("the link is proven");
+    provider
+}
+
+pub(crate) fn start(instance: &str) -> WorkItem {
+    WorkItem::StartOrchestration {
+        instance: instance.to_owned(),
+        orchestration: "Order".to_owned(),
+        input: String::new(),
+        version: Some("1.0.0".to_owned()),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        execution_id: 1,
+    }
+}
+
+pub(crate) fn activity(session: Option<&str>) -> WorkItem {
+    WorkItem::ActivityExecute {
+        instance: "order".to_owned(),
+        execution_id: 1,
+        id: 2,
+        name: "Charge".to_owned(),
+        input: String::new(),
+        session_id: session.map(str::to_owned),
+        tag: None,
+    }
+}
+
+/// The token of a turn.
+pub(crate) async fn take_turn(provider: &PostgresProvider, lock: Duration, wait: Duration) -> Option<String> {
+    let taken = provider.fetch_orchestration_item(lock, wait, None).await.expect("a fetch succeeds");
+    taken.map(|(_, token, _)| token)
+}
+
+/// The token of an activity; `owner` takes sessions for the given time.
+pub(crate) async fn take_activity(
+    provider: &PostgresProvider,
+    lock: Duration,
+    wait: Duration,
+    owner: Option<(&str, Duration)>,
+) -> Option<String> {
+    let session = owner.map(|(owner, lock_timeout)| SessionFetchConfig { owner_id: owner.to_owned(), lock_timeout });
+    let taken = provider.fetch_work_item(lock, wait, session.as_ref(), &TagFilter::DefaultOnly).await;
+    taken.expect("a fetch succeeds").map(|(_, token, _)| token)
+}
+
+/// An event of the history of [`start`]'s first execution.
+pub(crate) fn event(instance: &str, id: u64, kind: EventKind) -> Event {
+    Event::with_event_id(id, instance, 1, None, kind)
+}
+
+/// The first event of every history.
+pub(crate) fn started(instance: &str) -> Event {
+    let kind = EventKind::OrchestrationStarted {
+        name: "Order".to_owned(),
+        version: "1.0.0".to_owned(),
+        input: String::new(),
+        parent_instance: None,
+        parent_id: None,
+        parent_execution_id: None,
+        carry_forward_events: None,
+        initial_custom_status: None,
+    };
+    event(instance, 1, kind)
+}
+
+/// What the runtime says about an instance after its first turn.
+pub(crate) fn about_order() -> ExecutionMetadata {
+    ExecutionMetadata {
+        orchestration_name: Some("Order".to_owned()),
+        orchestration_version: Some("1.0.0".to_owned()),
+        ..ExecutionMetadata::default()
+    }
+}
+
+/// Ends the first turn of an instance; `sent` are the messages it sends.
+pub(crate) async fn end_turn(
+    provider: &PostgresProvider,
+    instance: &str,
+    token: &str,
+    sent: Vec<WorkItem>,
+) -> Result<(), ProviderError> {
+    let history = vec![started(instance)];
+    provider.ack_orchestration_item(token, 1, history, Vec::new(), sent, about_order(), Vec::new()).await
+}
+
+/// Lets a fetch wait, does something that makes work visible after `due`, and checks that the fetch is not late.
+pub(crate) async fn woken<T>(due: Duration, waiting: impl Future<Output = Option<T>>, act: impl Future<Output = ()>) {
+    let acting = async {
+        // Until the fetch has looked and sleeps; a fetch that had not would find the work even sooner.
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        act.await;
+        Instant::now()
+    };
+    let fetching = async { (waiting.await, Instant::now()) };
+    let ((found, at), acted) = tokio::join!(fetching, acting);
+    assert!(found.is_some(), "the fetch waited in vain");
+    let late = at.saturating_duration_since(acted).saturating_sub(due);
+    assert!(late < LATE, "{late:?} late");
+}

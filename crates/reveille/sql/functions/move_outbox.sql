@@ -1,0 +1,39 @@
+-- Bring what foreign transactions have pushed to these queues into their logs, at most about in_limit messages; partitions
+-- that are not there are made. Does nothing while pushes are paused.
+-- locks: the queues' rows for key share; then the heads, ascending; the dedup rows of the keys
+create or replace function {schema}.move_outbox(in_queues text[], in_limit int)
+returns table (queue int, partition int, taken bigint, moved bigint)
+language plpgsql
+as $reveille$
+#variable_conflict use_column
+declare
+  pending record;
+  places int[] := '{}';
+begin
+  if exists (select from {schema}.switch where switch.name = 'push_paused' and switch.engaged) then
+    return;
+  end if;
+  for pending in
+    select oldest.queue, array_agg(distinct oldest.partition) as partitions
+    -- A range of one name: by its equality PostgreSQL might read everybody's rows in the order of their ids.
+    from unnest(in_queues) as wanted (name)
+    cross join lateral (
+      select outbox.queue, outbox.partition
+      from {schema}.outbox
+      where outbox.queue >= wanted.name and outbox.queue <= wanted.name
+      order by outbox.queue, outbox.id
+      limit in_limit
+    ) as oldest
+    group by oldest.queue
+    order by oldest.queue
+  loop
+    places := places || array(select made.partition from {schema}.ensure(pending.queue, pending.partitions) as made);
+  end loop;
+  if cardinality(places) = 0 then
+    return;
+  end if;
+  return query select * from {schema}.move_partitions(places, in_limit);
+end
+$reveille$;
+
+comment on function {schema}.move_outbox(text[], int) is 'Reveille: moves foreign pushes into the logs of queues';

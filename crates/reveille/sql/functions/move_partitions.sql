@@ -1,0 +1,99 @@
+-- Bring what foreign transactions have pushed to these partitions into their logs, in the order of the outbox, at most
+-- in_limit messages, and return how many each got. Duplicates are dropped. The heads are taken first, each later statement
+-- sees what was committed until then, and only what it deleted itself is appended: so nothing is moved twice, and whatever
+-- was committed before a push began comes before it.
+-- locks: the heads, ascending; the dedup rows of the keys
+create or replace function {schema}.move_partitions(in_partitions int[], in_limit int)
+returns table (queue int, partition int, taken bigint, moved bigint)
+language plpgsql
+as $reveille$
+#variable_conflict use_column
+begin
+  perform from {schema}.head where head.partition = any (in_partitions) order by head.partition for update;
+
+  return query
+  with place as materialized (
+    select partition.id as partition, queue.id as queue, queue.name as queue_name, partition.name, queue.dedup_window
+    from {schema}.partition
+    join {schema}.queue on queue.id = partition.queue
+    join {schema}.head on head.partition = partition.id
+    where partition.id = any (in_partitions)
+  ), due as materialized (
+    -- A range of one name: by its equality PostgreSQL might read everybody's rows.
+    select waiting.id, place.partition, place.dedup_window
+    from (select distinct place.queue_name from place) as wanted
+    cross join lateral (
+      select outbox.id, outbox.queue, outbox.partition
+      from {schema}.outbox
+      where outbox.queue >= wanted.queue_name and outbox.queue <= wanted.queue_name
+    ) as waiting
+    join place on place.queue_name = waiting.queue and place.name = waiting.partition
+    order by waiting.id
+    limit in_limit
+  ), taken as materialized (
+    delete from {schema}.outbox
+    using due
+    where outbox.id = due.id
+    returning outbox.id, due.partition, due.dedup_window, outbox.message_id, outbox.transaction_id, outbox.trace_id,
+              outbox.producer, outbox.key_id, outbox.payload
+  ), named as materialized (
+    select taken.*,
+           case when taken.dedup_window > '0' then {schema}.dedup_key(taken.transaction_id) end as key
+    from taken
+  ), remembered as (
+    insert into {schema}.dedup as seen (partition, key, id, until)
+    select distinct on (named.partition, named.key)
+           named.partition, named.key, named.message_id, clock_timestamp() + named.dedup_window
+    from named
+    where named.key is not null
+    order by named.partition, named.key, named.id
+    on conflict (partition, key) do update
+      set id = excluded.id, until = excluded.until
+      where seen.until <= clock_timestamp()
+    returning seen.id
+  ), kept as (
+    select named.*
+    from named
+    left join remembered on remembered.id = named.message_id
+    where named.key is null or remembered.id is not null
+  ), counted as (
+    select kept.*,
+           row_number() over log as place,
+           sum(octet_length(kept.payload)) over log as bytes,
+           (kept.key_id is distinct from lag(kept.key_id) over log)::int as turns
+    from kept
+    window log as (partition by kept.partition order by kept.id)
+  ), cut as materialized (
+    select counted.*, sum(counted.turns) over (partition by counted.partition order by counted.id) as run
+    from counted
+  ), grown as (
+    select cut.partition, max(cut.place) as n from cut group by cut.partition
+  ), moved as (
+    update {schema}.head
+    set next_seq = head.next_seq + grown.n,
+        fresh_at = coalesce(head.fresh_at, clock_timestamp()),
+        last_at = greatest(head.last_at, clock_timestamp())
+    from grown
+    where head.partition = grown.partition
+    returning head.partition, head.next_seq - grown.n - 1 as before, head.last_at, grown.n
+  ), appended as (
+    insert into {schema}.segment
+      (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)
+    select cut.partition, max(moved.before + cut.place), count(*), sum(octet_length(cut.payload)), max(moved.last_at),
+           max(cut.key_id), array_agg(cut.message_id order by cut.place),
+           array_agg(nullif(cut.transaction_id, cut.message_id::text) order by cut.place),
+           array_agg(cut.payload order by cut.place), array_agg(cut.trace_id order by cut.place),
+           array_agg(cut.producer order by cut.place)
+    from cut
+    join moved on moved.partition = cut.partition
+    group by cut.partition, cut.run, (cut.place - 1) / 256, cut.bytes / 1048576
+  )
+  select place.queue, place.partition, count(*), coalesce(max(moved.n), 0)
+  from taken
+  join place on place.partition = taken.partition
+  left join moved on moved.partition = taken.partition
+  group by place.queue, place.partition;
+end
+$reveille$;
+
+comment on function {schema}.move_partitions(int[], int) is 'Reveille: moves foreign pushes into the logs of partitions';

@@ -1,0 +1,67 @@
+-- Push one message as part of the caller's transaction, and return its id: it is seen after the commit, and woken for. The
+-- payload is kept byte for byte: text and json as they are written, jsonb as PostgreSQL writes it, bytea as it is. A
+-- transaction id that its partition has seen within the queue's window is dropped when the message comes to its partition.
+-- locks: nothing that exists; a notification takes a lock on the whole database while the caller commits
+create or replace function {schema}.push(
+  queue text, payload bytea, partition text default 'Default', transaction_id text default null,
+  trace_id uuid default null, producer text default null
+)
+returns uuid
+language plpgsql
+as $reveille$
+declare
+  id uuid := {schema}.message_id();
+begin
+  perform {schema}.push_items(array[queue], array[partition], array[id], array[payload], array[transaction_id],
+    array[trace_id], array[producer], null);
+  return id;
+end
+$reveille$;
+
+comment on function {schema}.push(text, bytea, text, text, uuid, text)
+  is 'Reveille: pushes a message in the caller''s transaction';
+
+create or replace function {schema}.push(
+  queue text, payload text, partition text default 'Default', transaction_id text default null,
+  trace_id uuid default null, producer text default null
+)
+returns uuid
+language plpgsql
+as $reveille$
+begin
+  return {schema}.push(queue, convert_to(payload, 'UTF8'), partition, transaction_id, trace_id, producer);
+end
+$reveille$;
+
+comment on function {schema}.push(text, text, text, text, uuid, text)
+  is 'Reveille: pushes a message in the caller''s transaction';
+
+create or replace function {schema}.push(
+  queue text, payload json, partition text default 'Default', transaction_id text default null,
+  trace_id uuid default null, producer text default null
+)
+returns uuid
+language plpgsql
+as $reveille$
+begin
+  return {schema}.push(queue, convert_to(payload::text, 'UTF8'), partition, transaction_id, trace_id, producer);
+end
+$reveille$;
+
+comment on function {schema}.push(text, json, text, text, uuid, text)
+  is 'Reveille: pushes a message in the caller''s transaction';
+
+create or replace function {schema}.push(
+  queue text, payload jsonb, partition text default 'Default', transaction_id text default null,
+  trace_id uuid default null, producer text default null
+)
+returns uuid
+language plpgsql
+as $reveille$
+begin
+  return {schema}.push(queue, convert_to(payload::text, 'UTF8'), partition, transaction_id, trace_id, producer);
+end
+$reveille$;
+
+comment on function {schema}.push(text, jsonb, text, text, uuid, text)
+  is 'Reveille: pushes a message in the caller''s transaction';

@@ -1,0 +1,68 @@
+-- Put dead letters back to the end of their partitions, for their own group alone: other groups settled these messages long
+-- ago, and a copy for everybody would make them do it again. Message, transaction id and payload are as they were; the letter
+-- is gone with the same commit. Letters whose group or partition is gone stay. Returns where there is something to claim now.
+-- locks: the heads, ascending; the letters
+create or replace function {schema}.redrive(letters bigint[])
+returns table (queue int, partition int, messages int)
+language plpgsql
+as $reveille$
+#variable_conflict use_column
+begin
+  perform head.partition
+  from {schema}.head
+  where head.partition in (select dead_letter.partition from {schema}.dead_letter where dead_letter.id = any (letters))
+  order by head.partition
+  for update;
+
+  return query
+  with taken as (
+    delete from {schema}.dead_letter
+    using {schema}.head, {schema}.consumer_group
+    where dead_letter.id = any (letters)
+      and head.partition = dead_letter.partition
+      and consumer_group.id = dead_letter.grp
+    returning dead_letter.*
+  ), numbered as (
+    -- Cut at 256 messages, and when there is a mebibyte: a field of PostgreSQL holds no more than one gibibyte.
+    select taken.*,
+           (row_number() over mine - 1) / 256 as place,
+           (sum(length(taken.payload)) over mine - length(taken.payload)) / 1048576 as mebibyte
+    from taken
+    window mine as (partition by taken.partition, taken.grp, taken.key_id order by taken.id)
+  ), piece as (
+    select numbered.partition, numbered.grp, numbered.key_id, min(numbered.id) as first_id, count(*)::int as n,
+           sum(length(numbered.payload))::int as bytes,
+           array_agg(numbered.message_id order by numbered.id) as ids,
+           array_agg(nullif(numbered.transaction_id, numbered.message_id::text) order by numbered.id) as transaction_ids,
+           array_agg(numbered.payload order by numbered.id) as payloads,
+           array_agg(numbered.trace_id order by numbered.id) as trace_ids,
+           array_agg(numbered.producer order by numbered.id) as producers
+    from numbered
+    group by numbered.partition, numbered.grp, numbered.key_id, numbered.place, numbered.mebibyte
+  ), placed as (
+    select piece.*, sum(piece.n) over (partition by piece.partition order by piece.first_id)::int as through
+    from piece
+  ), moved as (
+    update {schema}.head
+    set next_seq = head.next_seq + added.n,
+        fresh_at = coalesce(head.fresh_at, clock_timestamp()),
+        last_at = greatest(head.last_at, clock_timestamp())
+    from (select piece.partition, sum(piece.n)::int as n from piece group by piece.partition) as added
+    where head.partition = added.partition
+    returning head.queue, head.partition, head.next_seq - added.n - 1 as before, head.last_at, added.n
+  ), appended as (
+    insert into {schema}.segment
+      (partition, last_seq, n, bytes, at, key_id, only_grp, ids, transaction_ids, payloads, trace_ids, producers)
+    select placed.partition, moved.before + placed.through, placed.n, placed.bytes, moved.last_at, placed.key_id, placed.grp,
+           placed.ids, placed.transaction_ids, placed.payloads, placed.trace_ids, placed.producers
+    from placed
+    join moved on moved.partition = placed.partition
+    returning 1
+  )
+  select moved.queue, moved.partition, moved.n
+  from moved
+  where (select count(*) from appended) > 0;
+end
+$reveille$;
+
+comment on function {schema}.redrive(bigint[]) is 'Reveille: puts dead letters back into their queue';

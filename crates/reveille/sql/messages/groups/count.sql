@@ -1,0 +1,15 @@
+-- What waits for the group $2 in queue $1: what may be claimed now or later, and how much of it is leased. A group that is
+-- not known yet would get everything that is kept.
+-- locks:  nothing
+select coalesce(sum(place.waiting), 0)::bigint as waiting, coalesce(sum(place.leased), 0)::bigint as leased
+from (
+  select greatest(head.next_seq - 1 - greatest(coalesce(cursor.committed, 0), head.first_seq - 1), 0) as waiting,
+         case when cursor.lease_until > clock_timestamp()
+           then greatest(cursor.leased_through - greatest(cursor.committed, head.first_seq - 1), 0)
+         end as leased
+  from {schema}.queue
+  join {schema}.head on head.queue = queue.id
+  left join {schema}.consumer_group on consumer_group.queue = queue.id and consumer_group.name = $2::text
+  left join {schema}.cursor on cursor.partition = head.partition and cursor.grp = consumer_group.id
+  where queue.name = $1::text
+) as place

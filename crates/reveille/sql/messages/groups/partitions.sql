@@ -1,0 +1,30 @@
+-- Where the groups named $1 (null for all) stand in the partitions of queue $2 (null for all): those with at least $3 seconds
+-- of lag (0 for all), at most $4.
+-- locks:  nothing
+select place.*
+from (
+  select head.partition, queue.name as queue_name, consumer_group.name as consumer, partition.name, partition.uid,
+         coalesce(cursor.committed, 0) as committed, head.first_seq, head.next_seq - 1 as newest,
+         greatest(head.next_seq - 1 - greatest(coalesce(cursor.committed, 0), head.first_seq - 1), 0) as waiting,
+         coalesce(cursor.lease_until > clock_timestamp(), false) as leased,
+         extract(epoch from cursor.lease_until - clock_timestamp())::float8 as lease_s,
+         coalesce(cursor.failures, 0) as failures, coalesce(cursor.deliveries, 0) as deliveries,
+         coalesce(extract(epoch from clock_timestamp() - oldest.at), 0)::float8 as lag_s
+  from {schema}.consumer_group
+  join {schema}.queue on queue.id = consumer_group.queue
+  join {schema}.head on head.queue = queue.id
+  join {schema}.partition on partition.id = head.partition
+  left join {schema}.cursor on cursor.partition = head.partition and cursor.grp = consumer_group.id
+  left join lateral (
+    select segment.at
+    from {schema}.segment
+    where segment.partition = head.partition
+      and segment.last_seq > greatest(coalesce(cursor.committed, 0), head.first_seq - 1)
+    order by segment.last_seq
+    limit 1
+  ) as oldest on true
+  where ($1::text is null or consumer_group.name = $1) and ($2::text is null or queue.name = $2)
+) as place
+where place.lag_s >= $3::float8
+order by place.partition, place.consumer
+limit $4::bigint

@@ -1,0 +1,5 @@
+-- Say of the groups named $1 that they began at $2.
+-- locks:  the groups' rows
+update {schema}.consumer_group
+set mode = 'from', from_at = $2::timestamptz
+where consumer_group.name = $1::text

@@ -1,0 +1,23 @@
+-- Release what was claimed under the nonces $1 and never reached its consumer, as if it had not been; returns what it was.
+-- locks:  the cursors, ascending
+-- plan:   index scan using cursor_nonce
+-- fences: by nonce
+with held as materialized (
+  select cursor.partition, cursor.grp, cursor.nonce
+  from {schema}.cursor
+  where cursor.nonce = any ($1::uuid[]) and cursor.lease_until is not null
+  order by cursor.partition, cursor.grp
+  for update
+)
+update {schema}.cursor
+set lease_until = null,
+    upto = greatest(cursor.upto, head.next_seq - 1),
+    due_at = case when greatest(cursor.upto, head.next_seq - 1) > cursor.committed then clock_timestamp() end,
+    deliveries = greatest(cursor.deliveries - 1, 0)
+from held
+join {schema}.head on head.partition = held.partition
+where cursor.partition = held.partition
+  and cursor.grp = held.grp
+  and cursor.nonce = held.nonce
+  and cursor.lease_until is not null
+returning cursor.partition, cursor.grp, head.queue

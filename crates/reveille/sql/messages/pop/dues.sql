@@ -1,0 +1,31 @@
+-- Of the groups $1, each in any partition or in the partition $2: whether group and queue are there, in how many seconds it has
+-- something to claim (negative: since when; null: nothing, or a pause), and the name of its queue if somebody's transaction
+-- has sent it something that is not in the log yet. Plain is a queue that neither delays nor drops.
+-- locks:  nothing
+-- plan:   index scan using cursor_due
+select asked.o::int as o,
+       queue.id is not null as known,
+       case when not (queue.paused or paused.engaged) then
+         extract(epoch from case when asked.partition is null then soonest.due_at else named.due_at end - clock_timestamp())::float8
+       end as due_s,
+       case when exists (select from {schema}.outbox where outbox.queue = queue.name) then queue.name end as sent,
+       coalesce(queue.delay = '0' and queue.window_buffer = '0' and queue.ttl = '0', false) as plain
+from unnest($1::int[], $2::int[]) with ordinality as asked (grp, partition, o)
+cross join lateral (
+  select coalesce((select switch.engaged from {schema}.switch where switch.name = 'pop_paused'), false) as engaged
+) as paused
+left join lateral (
+  select queue.id, queue.name, queue.paused, queue.delay, queue.window_buffer, queue.ttl
+  from {schema}.consumer_group
+  join {schema}.queue on queue.id = consumer_group.queue
+  where consumer_group.id = asked.grp
+  limit 1
+) as queue on true
+left join lateral (
+  select cursor.due_at
+  from {schema}.cursor
+  where cursor.grp = asked.grp and cursor.due_at is not null
+  order by cursor.due_at
+  limit 1
+) as soonest on asked.partition is null
+left join {schema}.cursor as named on named.partition = asked.partition and named.grp = asked.grp

@@ -1,0 +1,75 @@
+-- Append a flush: $1 partitions ascending, $2 how many messages each gets; segments by partition $3, first item $4, last
+-- item $5, how many of the partition's items end with it $6, bytes $7; items by id $8, transaction id $9 (null where it is
+-- the id), payload $10, trace id $11, producer $12, dedup key $13 (null for none); $14 how many keys are given; $15 the key
+-- the payloads are sealed with; $16 whether to look into the outbox, for the queues named $17.
+-- Returns nothing, and does nothing, when a partition or its queue is gone, when a queue wants its payloads sealed and they
+-- are not (or the other way round), when pushes are paused, or when the outbox holds what was committed before this began.
+-- Fails with RV001 when a key was seen before: then ask which ones.
+-- locks:  the heads, ascending; the dedup rows of the keys
+-- plan:   index scan using head_pkey
+-- Names in the outbox are compared as a range: where one queue has most of its rows, PostgreSQL would read all of them to
+-- find that another has none.
+with early as materialized (
+  select $16::boolean and (
+    exists (select from {schema}.switch where switch.name = 'push_paused' and switch.engaged)
+    or exists (
+      select
+      from unnest($17::text[]) as named (queue)
+      cross join lateral (
+        select outbox.queue
+        from {schema}.outbox
+        where outbox.queue >= named.queue
+        order by outbox.queue, outbox.id
+        limit 1
+      ) as next
+      where next.queue = named.queue
+    )
+  ) as found
+), pushed as materialized (
+  select *
+  from unnest($1::int[], $2::int[]) as pushed (partition, n)
+), locked as materialized (
+  select head.partition, queue.dedup_window
+  from {schema}.head
+  join {schema}.queue on queue.id = head.queue
+  where head.partition = any ($1::int[])
+    and queue.encrypted = ($15::int is not null)
+    and not (select early.found from early)
+  order by head.partition
+  for update of head
+), whole as materialized (
+  select count(*) = cardinality($1::int[]) as here from locked
+), kept as (
+  insert into {schema}.dedup as seen (partition, key, id, until)
+  select segment.partition, item.key, item.id, clock_timestamp() + locked.dedup_window
+  from whole
+  join unnest($3::int[], $4::int[], $5::int[]) as segment (partition, lo, hi) on whole.here
+  join locked on locked.partition = segment.partition
+  cross join lateral unnest(($13::uuid[])[segment.lo:segment.hi], ($8::uuid[])[segment.lo:segment.hi]) as item (key, id)
+  where $14::bigint > 0 and item.key is not null
+  on conflict (partition, key) do update
+    set id = excluded.id, until = excluded.until
+    where seen.until <= clock_timestamp()
+  returning 1
+), checked as materialized (
+  select case when not whole.here or (select count(*) from kept) = $14 then whole.here
+              else {schema}.refuse_duplicates() end as go
+  from whole
+), moved as (
+  update {schema}.head
+  set next_seq = head.next_seq + pushed.n,
+      fresh_at = coalesce(head.fresh_at, clock_timestamp()),
+      last_at = greatest(head.last_at, clock_timestamp())
+  from pushed, checked
+  where checked.go and head.partition = pushed.partition
+  returning head.partition, head.next_seq - pushed.n - 1 as before, head.last_at
+)
+insert into {schema}.segment
+  (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)
+select moved.partition, moved.before + segment.through, segment.hi - segment.lo + 1, segment.bytes, moved.last_at, $15::int,
+       ($8::uuid[])[segment.lo:segment.hi], ($9::text[])[segment.lo:segment.hi], ($10::bytea[])[segment.lo:segment.hi],
+       ($11::uuid[])[segment.lo:segment.hi], ($12::text[])[segment.lo:segment.hi]
+from moved
+join unnest($3::int[], $4::int[], $5::int[], $6::int[], $7::int[]) as segment (partition, lo, hi, through, bytes)
+  on segment.partition = moved.partition
+returning partition, last_seq, n

@@ -1,0 +1,14 @@
+-- Which of the messages $2 of the partitions $1 (parallel arrays, partitions repeated) are in the log, because a flush whose
+-- answer was lost took effect, and where. Looks as far back as a retry can be late. Run it after messages/push/lock.sql in
+-- the same transaction: a flush that is still under way holds the heads.
+-- locks:  nothing
+select asked.id, held.last_seq - held.n + held.place as seq
+from (select distinct unnest($1::int[]) as partition) as flushed
+join {schema}.head on head.partition = flushed.partition
+cross join lateral (
+  select segment.last_seq, segment.n, item.id, item.place
+  from {schema}.segment
+  cross join lateral unnest(segment.ids) with ordinality as item (id, place)
+  where segment.partition = head.partition and segment.last_seq > head.next_seq - 1 - 100000
+) as held
+join unnest($2::uuid[]) as asked (id) on asked.id = held.id

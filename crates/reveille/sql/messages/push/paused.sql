@@ -1,0 +1,5 @@
+-- Whether pushes are paused.
+-- locks:  nothing
+select switch.engaged
+from {schema}.switch
+where switch.name = 'push_paused'

@@ -1,0 +1,46 @@
+-- Ack whole leases: $1 partition, $2 group, $3 nonce, $4 the last sequence of the lease, $5 whether to refuse an ended one
+-- (parallel arrays, a lease once). The commit waits for the disk unless every queue concerned has relaxed acks. Leases that
+-- were lost, or are acked only in part, are not returned: those go to messages/settle/rest.sql.
+-- locks:  the cursors, ascending
+-- plan:   index scan using cursor_pkey
+-- fences: by the nonce of the claim
+with acked as (
+  select *
+  from unnest($1::int[], $2::int[], $3::uuid[], $4::bigint[], $5::boolean[])
+    as acked (partition, grp, nonce, through, strict)
+), held as materialized (
+  select cursor.partition, cursor.grp, acked.through, cursor.committed as before
+  from acked
+  join {schema}.cursor on cursor.partition = acked.partition and cursor.grp = acked.grp
+  where cursor.nonce = acked.nonce
+    and cursor.lease_until is not null
+    and cursor.leased_through = acked.through
+    and (not acked.strict or cursor.lease_until > clock_timestamp())
+  order by cursor.partition, cursor.grp
+  for update of cursor
+), completed as (
+  update {schema}.cursor
+  set committed = held.through,
+      upto = greatest(cursor.upto, head.next_seq - 1),
+      lease_until = null,
+      failures = 0,
+      deliveries = 0,
+      -- Never cleared while the cursor, on the row we hold, was told of more.
+      due_at = case when greatest(cursor.upto, head.next_seq - 1) > held.through then clock_timestamp() end
+  from held
+  join {schema}.head on head.partition = held.partition
+  where cursor.partition = held.partition
+    and cursor.grp = held.grp
+    and cursor.lease_until is not null
+    and cursor.leased_through = held.through
+  returning cursor.partition, cursor.grp, head.queue, cursor.due_at is not null as more, held.before
+), disk as materialized (
+  select set_config('synchronous_commit',
+                    case when bool_or(queue.durable_acks) then current_setting('synchronous_commit') else 'off' end,
+                    true) as waits
+  from {schema}.queue
+  where queue.id in (select completed.queue from completed)
+)
+select completed.partition, completed.grp, completed.more, completed.before
+from completed, disk
+where disk.waits is not null

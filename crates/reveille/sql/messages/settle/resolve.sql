@@ -1,0 +1,53 @@
+-- Where messages are: items by partition $1, group's name $2, transaction id $3 (parallel), in the order given. First within
+-- what the group has leased, then among the newest segments it has settled. No group where there is none, no sequence where
+-- there is no such message.
+-- locks:  nothing
+-- plan:   index scan using segment_pkey
+select asked.o::int as item, head.queue, queue.require_lease, consumer_group.id as grp, cursor.nonce, cursor.committed,
+       coalesce(leased.seq, settled.seq) as seq
+from unnest($1::int[], $2::text[], $3::text[]) with ordinality as asked (partition, consumer, transaction_id, o)
+left join {schema}.head on head.partition = asked.partition
+left join {schema}.queue on queue.id = head.queue
+left join {schema}.consumer_group on consumer_group.queue = head.queue and consumer_group.name = asked.consumer
+left join {schema}.cursor on cursor.partition = asked.partition and cursor.grp = consumer_group.id
+left join lateral (
+  select segment.last_seq - segment.n + message.i as seq
+  from {schema}.segment
+  cross join lateral unnest(segment.ids, segment.transaction_ids) with ordinality as message (id, transaction_id, i)
+  where segment.partition = asked.partition
+    and segment.last_seq > cursor.committed
+    and segment.last_seq <= (
+      select ending.last_seq
+      from {schema}.segment as ending
+      where ending.partition = asked.partition and ending.last_seq >= cursor.leased_through
+      order by ending.last_seq
+      limit 1
+    )
+    and segment.last_seq - segment.n + message.i between cursor.committed + 1 and cursor.leased_through
+    and coalesce(message.transaction_id, message.id::text) = asked.transaction_id
+  order by segment.last_seq
+  limit 1
+) as leased on true
+left join lateral (
+  select newest.last_seq - newest.n + message.i as seq
+  from (
+    select segment.last_seq, segment.n, segment.ids, segment.transaction_ids
+    from {schema}.segment
+    where segment.partition = asked.partition and segment.last_seq - segment.n < cursor.committed
+      and segment.last_seq <= coalesce((
+        select ending.last_seq
+        from {schema}.segment as ending
+        where ending.partition = asked.partition and ending.last_seq >= cursor.committed
+        order by ending.last_seq
+        limit 1
+      ), cursor.committed)
+    order by segment.last_seq desc
+    limit 64
+  ) as newest
+  cross join lateral unnest(newest.ids, newest.transaction_ids) with ordinality as message (id, transaction_id, i)
+  where leased.seq is null
+    and newest.last_seq - newest.n + message.i <= cursor.committed
+    and coalesce(message.transaction_id, message.id::text) = asked.transaction_id
+  limit 1
+) as settled on true
+order by asked.o

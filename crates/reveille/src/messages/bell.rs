@@ -1,0 +1,229 @@
+//! Wakes whoever waits for messages: here at once, elsewhere through the herald.
+//!
+//! Owns the hub of the queues and their place in listener and heartbeat. A hint names a queue, and a group and partition
+//! where they are known; it rings every key of this node that it can be about. Promises that a ring reaches also the keys
+//! nobody waits under at the moment: a pop that comes back finds its key known to be empty, and would sleep.
+//!
+//! Every change that can make a partition poppable calls a method here after its commit: docs/messages.md lists them.
+//!
+//! Next: [`super::pop`].
+
+mod hint;
+mod known;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reveille_wake::{Cause, DueSource, Hub, HubOptions, Link, Runner};
+
+use super::ids::{GroupId, PartitionId, QueueId};
+use super::key::Key;
+use super::options::MessagesOptions;
+use crate::database::{Database, Herald, Statement, WorkSource};
+use hint::{About, Hint};
+use known::Known;
+
+/// The name of the queues in hints.
+pub(super) const SOURCE: &str = "messages";
+/// What the heartbeat asks; it puts in the waited keys itself.
+static SURVEY: Statement = Statement {
+    name: "messages/pop/survey.sql",
+    sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/messages/pop/survey.sql")),
+    types: &[],
+};
+/// A push to more partitions than this is announced as one to the queue.
+const PARTITIONS_NAMED_MAX: usize = 8;
+
+pub(super) struct Bell {
+    hub: Hub<Key>,
+    /// Until the first pop starts it.
+    runner: Mutex<Option<Runner<Key>>>,
+    herald: Herald,
+    survey: String,
+    known: Mutex<Known>,
+}
+
+impl Bell {
+    pub(super) fn new(database: &Database, options: &MessagesOptions) -> Self {
+        let limits = HubOptions::default().max_waiters_per_key(options.waiters_max);
+        let limits = match &options.observer {
+            Some(observer) => limits.observer(std::sync::Arc::clone(&observer.0)),
+            None => limits,
+        };
+        let (hub, runner) = Hub::new(limits);
+        Self {
+            hub,
+            runner: Mutex::new(Some(runner)),
+            herald: database.herald(),
+            survey: SURVEY.text(database.schema()),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Messages were pushed to these partitions of the queue.
+    pub(super) fn pushed(&self, queue: QueueId, partitions: &[PartitionId]) {
+        self.known().push(queue, partitions);
+        if partitions.is_empty() || partitions.len() > PARTITIONS_NAMED_MAX {
+            self.announce(About::Queue(queue), Cause::Pushed);
+            return;
+        }
+        for partition in partitions {
+            self.announce(About::Partition(queue, *partition), Cause::Pushed);
+        }
+    }
+
+    /// An ack, a nack or a release made a partition claimable again for that group.
+    pub(super) fn freed(&self, queue: QueueId, group: GroupId, partition: PartitionId) {
+        self.freed_by(queue, group, Some(partition), Cause::Settled);
+    }
+
+    /// The same for another cause, or for partitions that are not known one by one.
+    pub(super) fn freed_by(&self, queue: QueueId, group: GroupId, partition: Option<PartitionId>, cause: Cause) {
+        self.announce(About::Group(queue, group, partition), cause);
+    }
+
+    /// A partition becomes claimable for that group after `delay`: a retry, the end of a short lease.
+    pub(super) fn after(&self, queue: QueueId, group: GroupId, partition: PartitionId, delay: Duration) {
+        let hint = Hint { about: About::Group(queue, group, Some(partition)), cause: Cause::Due };
+        self.herald.announce_after(SOURCE, &hint.to_string(), delay);
+    }
+
+    /// A lease was made that ends after `lease`: if its holder dies, others must look then. One announcement at a time is
+    /// enough for a group, because whoever looks then learns of the next end.
+    pub(super) fn leased(&self, queue: QueueId, group: GroupId, lease: Duration) {
+        if self.known().announces_lease(queue, group, lease) {
+            let hint = Hint { about: About::Group(queue, group, None), cause: Cause::LeaseExpired };
+            self.herald.announce_after(SOURCE, &hint.to_string(), lease);
+        }
+    }
+
+    /// An option of the queue changed, or a pause of it ended, or it or one of its groups is gone.
+    pub(super) fn queue_changed(&self, queue: QueueId) {
+        self.announce(About::Queue(queue), Cause::Configured);
+        self.new_queue();
+    }
+
+    /// A queue was made, or moved to another namespace or task.
+    pub(super) fn new_queue(&self) {
+        self.announce(About::Names, Cause::Configured);
+    }
+
+    /// Nobody can say what this may have made ready.
+    pub(super) fn everything(&self) {
+        self.announce(About::Everything, Cause::Configured);
+    }
+
+    /// Waits until what was announced has been sent: a program that only pushes may exit right after.
+    pub(super) async fn flush(&self) {
+        self.herald.flush().await;
+    }
+
+    /// Whether this process pops, and so lives on: its hints can leave when they like.
+    pub(super) fn serves(&self) -> bool {
+        self.runner.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    pub(super) fn hub(&self) -> &Hub<Key> {
+        &self.hub
+    }
+
+    /// What rings the hub's dues; `None` once it was taken.
+    pub(super) fn take_runner(&self) -> Option<Runner<Key>> {
+        self.runner.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Somebody is about to wait for these keys.
+    pub(super) fn meet(&self, keys: &[Key]) {
+        let mut known = self.known();
+        if known.meet(keys) {
+            known.forget_all_but(&self.hub.waited());
+        }
+    }
+
+    /// Partitions that were pushed to since this was last asked for the group: where to claim without searching. At most
+    /// `most`; the rest stays.
+    pub(super) fn recent(&self, queue: QueueId, group: GroupId, most: usize) -> Vec<PartitionId> {
+        self.known().recent(queue, group, most)
+    }
+
+    /// Rings here, and elsewhere: the herald rings every source of our name in this process, us included.
+    fn announce(&self, about: About, cause: Cause) {
+        self.herald.announce(SOURCE, &Hint { about, cause }.to_string());
+    }
+
+    fn each(&self, about: About, act: impl Fn(Key)) -> bool {
+        let keys = self.known().keys_about(about);
+        match keys {
+            Some(keys) => keys.into_iter().for_each(act),
+            None => return false,
+        }
+        true
+    }
+
+    fn surveyed(&self, key: &str) -> Option<Key> {
+        self.known().spelled(key)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WorkSource for Bell {
+    fn name(&self) -> &str {
+        SOURCE
+    }
+
+    fn survey(&self) -> &str {
+        &self.survey
+    }
+
+    fn waited(&self) -> Vec<String> {
+        self.hub.waited().iter().map(Key::to_string).collect()
+    }
+
+    fn ring(&self, key: Option<&str>, cause: Cause) {
+        // The heartbeat asks key by key and is answered so; everybody else gives hints.
+        if matches!(cause, Cause::Heartbeat | Cause::Due) {
+            if let Some(key) = key.and_then(|key| self.surveyed(key)) {
+                self.hub.ring(&key, cause);
+            }
+            return;
+        }
+        let Some(hint) = key.and_then(Hint::parse) else {
+            self.hub.ring_all(cause);
+            return;
+        };
+        let here = cause == Cause::Pushed;
+        if !here {
+            self.known().hear(hint.about);
+        }
+        let cause = if here { hint.cause } else { cause };
+        if !self.each(hint.about, |key| self.hub.ring(&key, cause)) {
+            self.hub.ring_all(cause);
+        }
+    }
+
+    fn ring_after(&self, key: &str, delay: Duration) {
+        let Some(hint) = Hint::parse(key) else { return };
+        let source = if hint.cause == Cause::LeaseExpired { DueSource::Lease } else { DueSource::Announced };
+        // Too many keys to know: the heartbeat's survey finds it.
+        self.each(hint.about, |key| self.hub.ring_after(key, source, delay));
+    }
+
+    fn next_due(&self, key: &str, delay: Option<Duration>) {
+        if let Some(key) = self.surveyed(key) {
+            self.hub.set_due(key, DueSource::Heartbeat, delay);
+        }
+    }
+
+    fn set_link(&self, link: Link) {
+        self.hub.set_link(link);
+    }
+}
+
+impl std::fmt::Debug for Bell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bell").field("hub", &self.hub).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,56 @@
+//! How the queues of this process are doing, without asking the database.
+
+use reveille_wake::{Link, Pace};
+
+use super::Messages;
+use super::error::MessagesError;
+use super::lane::LaneFigures;
+use super::statements::COUNT_BUFFERED;
+
+/// What can be seen from inside.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct MessagesFigures {
+    /// Pops that wait or are being answered.
+    pub waiting: usize,
+    /// What they wait for: queue, partition and group, or a name that nothing has yet.
+    pub keys: usize,
+    /// How many of those are being looked at.
+    pub keys_in_flight: usize,
+    /// How many are left alone for now, because they were found empty while the link was not proven.
+    pub keys_backed_off: usize,
+    /// How often looks are made without being rung.
+    pub pace: Pace,
+    /// How the source of hints is.
+    pub link: Link,
+    /// Pushes and acks, lane by lane.
+    pub lanes: Vec<LaneFigures>,
+    /// Acks that came without a lease.
+    pub unfenced_acknowledgements: u64,
+}
+
+impl Messages {
+    /// How this process is doing. Asks nobody.
+    pub fn figures(&self) -> MessagesFigures {
+        let parts = &self.parts;
+        let (waiting, (keys, keys_in_flight, keys_backed_off), pace) = parts.popper.figures();
+        let mut lanes = parts.pusher.figures();
+        lanes.push(parts.settler.figures());
+        MessagesFigures {
+            waiting,
+            keys,
+            keys_in_flight,
+            keys_backed_off,
+            pace,
+            link: parts.ground.database.link(),
+            lanes,
+            unfenced_acknowledgements: self.unfenced_acknowledgements(),
+        }
+    }
+
+    /// How many pushes stand in the outbox, committed and not yet in their partitions; counted up to a million.
+    pub async fn buffered(&self) -> Result<i64, MessagesError> {
+        let row = self.database().acquire().await?.query_opt(&COUNT_BUFFERED, &[]).await?;
+        Ok(row.map_or(0, |row| row.get(0)))
+    }
+}

@@ -1,0 +1,39 @@
+//! What every part of the queues stands on: database, options, names, bell, and the tasks that must end with them.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::bell::Bell;
+use super::catalog::Catalog;
+use super::options::MessagesOptions;
+use super::seal::Seal;
+use crate::database::Database;
+
+#[derive(Debug)]
+pub(super) struct Ground {
+    pub(super) database: Database,
+    pub(super) options: MessagesOptions,
+    pub(super) catalog: Catalog,
+    pub(super) bell: Arc<Bell>,
+    pub(super) seal: Seal,
+    pub(super) tasks: TaskTracker,
+    /// Cancelled when the queues close, or when the last of their users is gone.
+    pub(super) end: CancellationToken,
+}
+
+impl Ground {
+    pub(super) fn new(database: Database, options: MessagesOptions) -> Self {
+        let bell = Arc::new(Bell::new(&database, &options));
+        Self {
+            catalog: Catalog::default(),
+            bell,
+            seal: Seal::new(&options.key_ring),
+            tasks: TaskTracker::new(),
+            end: CancellationToken::new(),
+            database,
+            options,
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Consumer groups as an operator sees them: how far behind they are, and how to be rid of them.
+
+use std::time::{Duration, SystemTime};
+
+use tokio_postgres::Row;
+
+use super::Messages;
+use super::error::MessagesError;
+use super::ids::PartitionUid;
+use super::name::{GroupName, PartitionName, QueueName};
+use super::page::moment;
+use super::seek::{GroupEntry, Target};
+use super::statements::{COUNT_WAITING, DELETE_CURSORS, FORGET_GROUP, GROUP_PARTITIONS, GROUPS, SUBSCRIBE};
+
+/// Groups in one answer.
+const LISTED_MAX: i64 = 10_000;
+/// Cursors deleted by one commit.
+const DELETED_AT_ONCE: i64 = 2000;
+
+/// Where a group began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Began {
+    /// With the oldest message that was kept.
+    All,
+    /// With what was pushed after its first pop.
+    New,
+    /// With what was pushed since then.
+    From(SystemTime),
+}
+
+/// How a group is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupState {
+    /// Nothing waits for it.
+    Idle,
+    /// Something waits, and somebody is at work.
+    Working,
+    /// Something waits, and nobody is at work.
+    Waiting,
+}
+
+/// A group of one queue, and what waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GroupDescription {
+    /// Its queue.
+    pub queue: QueueName,
+    /// Its name.
+    pub name: GroupName,
+    /// Where it began; decided at its first pop.
+    pub began: Began,
+    /// When it was first seen.
+    pub created_at: SystemTime,
+    /// Partitions of the queue.
+    pub partitions: i64,
+    /// Partitions in which something waits for it.
+    pub partitions_behind: i64,
+    /// Messages that wait for it, leased ones included.
+    pub lag: i64,
+    /// How long the oldest of them has waited.
+    pub lag_time: Duration,
+    /// Partitions that are leased to its consumers.
+    pub leases: i64,
+    /// How it is doing.
+    pub state: GroupState,
+}
+
+/// Where a group stands in one partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartitionLag {
+    /// The queue.
+    pub queue: QueueName,
+    /// The group.
+    pub group: GroupName,
+    /// The partition.
+    pub partition: PartitionName,
+    /// The partition, for the outside world.
+    pub partition_uid: PartitionUid,
+    /// The last sequence it has settled.
+    pub settled: i64,
+    /// The last sequence there is.
+    pub newest: i64,
+    /// Messages that wait for it.
+    pub lag: i64,
+    /// How long the oldest of them has waited.
+    pub lag_time: Duration,
+    /// For how long the partition is still leased.
+    pub lease: Option<Duration>,
+    /// Failures of the first message that waits.
+    pub failures: i32,
+    /// Claims of the first message that waits.
+    pub deliveries: i32,
+}
+
+/// What waits for a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Available {
+    /// Messages that it has not settled.
+    pub waiting: i64,
+    /// How many of those are leased at the moment.
+    pub leased: i64,
+}
+
+/// What to do with the record of where a group began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subscriptions {
+    /// Keep it: the group begins again where it began at first.
+    Keep,
+    /// Forget it: the group is new to the queue when it pops again.
+    Forget,
+}
+
+/// A deleted group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DeletedGroup {
+    /// In how many queues it was.
+    pub queues: u64,
+    /// In how many partitions.
+    pub partitions: u64,
+}
+
+impl Messages {
+    /// Groups of a queue, or of all queues; a group that reads several queues comes once for each. At most 10,000.
+    pub async fn groups(
+        &self,
+        queue: Option<&QueueName>,
+        group: Option<&GroupName>,
+    ) -> Result<Vec<GroupDescription>, MessagesError> {
+        let connection = self.parts.ground.database.acquire().await?;
+        let (queue, group) = (queue.map(QueueName::as_str), group.map(GroupName::as_str));
+        let rows = connection.query(&GROUPS, &[&queue, &group, &LISTED_MAX]).await?;
+        rows.iter().map(GroupDescription::read).collect()
+    }
+
+    /// Where groups stand, partition by partition: those that are at least `behind` late, or all with zero. At most `limit`
+    /// entries, and never more than 10,000.
+    pub async fn group_partitions(
+        &self,
+        queue: Option<&QueueName>,
+        group: Option<&GroupName>,
+        behind: Duration,
+        limit: u32,
+    ) -> Result<Vec<PartitionLag>, MessagesError> {
+        let connection = self.parts.ground.database.acquire().await?;
+        let (queue, group) = (queue.map(QueueName::as_str), group.map(GroupName::as_str));
+        let limit = i64::from(limit).min(LISTED_MAX);
+        let rows = connection.query(&GROUP_PARTITIONS, &[&group, &queue, &behind.as_secs_f64(), &limit]).await?;
+        rows.iter().map(PartitionLag::read).collect()
+    }
+
+    /// How many messages wait for a group. One that never popped would get everything that is kept. A queue that is not
+    /// there has none.
+    pub async fn available(&self, queue: &QueueName, group: &GroupName) -> Result<Available, MessagesError> {
+        let connection = self.parts.ground.database.acquire().await?;
+        let row = connection.query_opt(&COUNT_WAITING, &[&queue.as_str(), &group.as_str()]).await?;
+        Ok(row.map_or_else(Available::default, |row| Available {
+            waiting: row.get("waiting"),
+            leased: row.get("leased"),
+        }))
+    }
+
+    /// Delete a group from one queue, or from every one. Its leases are lost. Dead letters stay.
+    pub async fn delete_group(
+        &self,
+        queue: Option<&QueueName>,
+        group: &GroupName,
+        subscriptions: Subscriptions,
+    ) -> Result<DeletedGroup, MessagesError> {
+        let entries = self.groups_named(queue, group).await?;
+        let mut deleted = DeletedGroup { queues: entries.len() as u64, partitions: 0 };
+        for entry in entries {
+            deleted.partitions += match subscriptions {
+                // Without its cursors nobody would tell the group of what is there: it goes back to where it began instead.
+                Subscriptions::Keep => self.move_group(&entry, None, Target::SUBSCRIPTION).await?.partitions,
+                Subscriptions::Forget => self.forget_group(&entry).await?,
+            };
+        }
+        Ok(deleted)
+    }
+
+    /// Say of a group that it began at that time, in every queue that knows it: it does so when it is deleted and its
+    /// subscriptions are kept. Says in how many queues that was.
+    pub async fn change_subscription(&self, group: &GroupName, from: SystemTime) -> Result<u64, MessagesError> {
+        let connection = self.parts.ground.database.acquire().await?;
+        Ok(connection.execute(&SUBSCRIBE, &[&group.as_str(), &moment(from)]).await?)
+    }
+
+    /// The record first: from then on nobody makes cursors for it.
+    async fn forget_group(&self, group: &GroupEntry) -> Result<u64, MessagesError> {
+        let ground = &self.parts.ground;
+        let connection = ground.database.acquire().await?;
+        connection.execute(&FORGET_GROUP, &[&group.id.0]).await?;
+        let (mut after, mut deleted) = (0, 0_i64);
+        while let Some(row) =
+            connection.query_opt(&DELETE_CURSORS, &[&group.id.0, &group.queue.0, &after, &DELETED_AT_ONCE]).await?
+        {
+            after = row.get("last");
+            deleted += row.get::<_, i64>("deleted");
+        }
+        tracing::info!(queue = %group.queue_name, partitions = deleted, "deleted a consumer group");
+        ground.bell.queue_changed(group.queue);
+        Ok(deleted.unsigned_abs())
+    }
+}
+
+impl GroupDescription {
+    fn read(row: &Row) -> Result<Self, MessagesError> {
+        let (lag, leases): (i64, i64) = (row.get("waiting"), row.get("leases"));
+        let began = match (row.get::<_, &str>("mode"), row.get::<_, Option<SystemTime>>("from_at")) {
+            ("from", Some(from)) => Began::From(from),
+            ("new", _) => Began::New,
+            _ => Began::All,
+        };
+        let state = match (lag, leases) {
+            (0, _) => GroupState::Idle,
+            (_, 0) => GroupState::Waiting,
+            _ => GroupState::Working,
+        };
+        Ok(Self {
+            queue: QueueName::new(row.get::<_, String>("queue_name"))?,
+            name: GroupName::new(row.get::<_, String>("name"))?,
+            began,
+            created_at: row.get("created_at"),
+            partitions: row.get("partitions"),
+            partitions_behind: row.get("partitions_behind"),
+            lag,
+            lag_time: duration(row.get("lag_s")).unwrap_or_default(),
+            leases,
+            state,
+        })
+    }
+}
+
+impl PartitionLag {
+    fn read(row: &Row) -> Result<Self, MessagesError> {
+        let leased: bool = row.get("leased");
+        Ok(Self {
+            queue: QueueName::new(row.get::<_, String>("queue_name"))?,
+            group: GroupName::new(row.get::<_, String>("consumer"))?,
+            partition: PartitionName::new(row.get::<_, String>("name"))?,
+            partition_uid: PartitionUid(row.get("uid")),
+            settled: row.get("committed"),
+            newest: row.get("newest"),
+            lag: row.get("waiting"),
+            lag_time: duration(row.get("lag_s")).unwrap_or_default(),
+            lease: duration(row.get("lease_s")).filter(|_| leased),
+            failures: row.get("failures"),
+            deliveries: row.get("deliveries"),
+        })
+    }
+}
+
+fn duration(seconds: Option<f64>) -> Option<Duration> {
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}

@@ -1,0 +1,46 @@
+//! What a lane counts.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Counted by the lane's task, read by anybody.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    batches: AtomicU64,
+    items: AtomicU64,
+    busy: AtomicBool,
+}
+
+/// What one lane has done since this process began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaneFigures {
+    /// Which one.
+    pub name: &'static str,
+    /// Batches it has run: one statement each, or a few.
+    pub batches: u64,
+    /// What they were made of: the more in a batch, the cheaper each.
+    pub items: u64,
+    /// Whether its connection is at work.
+    pub busy: bool,
+}
+
+impl Counts {
+    pub(super) fn begin(&self, items: usize) {
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        self.items.fetch_add(items as u64, Ordering::Relaxed);
+        self.busy.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn end(&self) {
+        self.busy.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self, name: &'static str) -> LaneFigures {
+        LaneFigures {
+            name,
+            batches: self.batches.load(Ordering::Relaxed),
+            items: self.items.load(Ordering::Relaxed),
+            busy: self.busy.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Upkeep: what must be done now and then, by whoever comes first.
+//!
+//! Owns the chores. Each is a row with the time it is due: a process that finds one due takes it, skipping rows that others
+//! hold, and moves the time on in the same statement; nobody leads. Promises bounded steps, each its own short transaction,
+//! so that no push or pop waits for upkeep; and that the books are checked: a repair is counted, logged and rung.
+//!
+//! What is retired is gone at once, because readers begin at the partition's first sequence; the space comes back here.
+
+mod chore;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::sleep;
+use tracing::warn;
+
+use super::Messages;
+use super::error::MessagesError;
+use super::ground::Ground;
+use super::statements::{CHORES, REPORT_CHORE, TAKE_CHORE};
+use chore::Chore;
+
+/// The pause before a chore that did not come to its end goes on.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What upkeep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Upkeep {
+    /// Messages that need not be kept any more; nobody is given them from then on.
+    pub retired: u64,
+    /// Segments whose space was given back.
+    pub segments: u64,
+    /// Transaction ids whose window was over.
+    pub keys: u64,
+    /// Rows of deleted queues and groups.
+    pub leftovers: u64,
+    /// Groups that had not been told of a message that waits. Anything but zero is a defect of ours, or of whoever wrote into
+    /// the tables.
+    pub repairs: u64,
+}
+
+/// A chore's last round.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ChoreReport {
+    /// Which one.
+    pub name: String,
+    /// When it was done last.
+    pub done_at: Option<SystemTime>,
+    /// When it is due, in seconds from now; negative when it is overdue.
+    pub due_s: f64,
+    /// What it did, as a JSON object of numbers.
+    pub figures: String,
+}
+
+/// Do what is due, now and then, until the queues close.
+pub(super) fn start(ground: &Arc<Ground>) {
+    let interval = ground.options.maintenance_interval;
+    if !interval.is_zero() {
+        ground.tasks.spawn(keep_up(Arc::clone(ground), interval));
+    }
+}
+
+async fn keep_up(ground: Arc<Ground>, interval: Duration) {
+    let end = ground.end.clone();
+    let mut pause = jittered(interval);
+    while end.run_until_cancelled(sleep(pause)).await.is_some() {
+        let unfinished = do_due(&ground, interval).await.unwrap_or_else(|error| {
+            warn!(%error, "upkeep of the queues failed, the next round tries again");
+            false
+        });
+        pause = if unfinished { PAUSE.min(interval) } else { jittered(interval) };
+    }
+}
+
+/// Without jitter, processes that started together would all come for the same rows.
+fn jittered(interval: Duration) -> Duration {
+    interval.mul_f64(0.75 + fastrand::f64() / 2.0)
+}
+
+/// Every chore that is due. Says whether one has more to do.
+async fn do_due(ground: &Ground, interval: Duration) -> Result<bool, MessagesError> {
+    let connection = ground.database.acquire().await?;
+    let names = Chore::ALL.map(Chore::name);
+    let mut unfinished = false;
+    for _ in Chore::ALL {
+        let taken = connection.query_opt(&TAKE_CHORE, &[&interval.as_secs_f64(), &names.as_slice()]).await?;
+        let Some(row) = taken else { break };
+        let Some(chore) = Chore::named(row.get("name")) else { break };
+        let mut done = Upkeep::default();
+        let mark = i32::try_from(row.get::<_, i64>("mark")).unwrap_or(0);
+        let left = chore.run(ground, &connection, mark, &mut done).await?;
+        unfinished |= left.is_some();
+        report(&connection, chore, left, &done).await?;
+    }
+    Ok(unfinished)
+}
+
+async fn report(
+    connection: &crate::database::Connection,
+    chore: Chore,
+    left: Option<i32>,
+    done: &Upkeep,
+) -> Result<(), MessagesError> {
+    let mark = left.map_or(0, i64::from);
+    connection.execute(&REPORT_CHORE, &[&chore.name(), &mark, &done.figures(), &left.is_some()]).await?;
+    Ok(())
+}
+
+impl Messages {
+    /// Do every chore now, to its end, whether it is due or not.
+    pub async fn maintain(&self) -> Result<Upkeep, MessagesError> {
+        let ground = &self.parts.ground;
+        let connection = ground.database.acquire().await?;
+        let mut done = Upkeep::default();
+        for chore in Chore::ALL {
+            let mut own = Upkeep::default();
+            let mut mark = Some(0);
+            while let Some(from) = mark {
+                mark = chore.run(ground, &connection, from, &mut own).await?;
+            }
+            report(&connection, chore, None, &own).await?;
+            done.add(&own);
+        }
+        Ok(done)
+    }
+
+    /// What the chores did last, and when they are due.
+    pub async fn chores(&self) -> Result<Vec<ChoreReport>, MessagesError> {
+        let rows = self.parts.ground.database.acquire().await?.query(&CHORES, &[]).await?;
+        let report = |row: &tokio_postgres::Row| ChoreReport {
+            name: row.get("name"),
+            done_at: row.get("done_at"),
+            due_s: row.get("due_s"),
+            figures: row.get("figures"),
+        };
+        Ok(rows.iter().map(report).collect())
+    }
+}
+
+impl Upkeep {
+    fn add(&mut self, other: &Self) {
+        self.retired += other.retired;
+        self.segments += other.segments;
+        self.keys += other.keys;
+        self.leftovers += other.leftovers;
+        self.repairs += other.repairs;
+    }
+
+    fn figures(&self) -> String {
+        let Self { retired, segments, keys, leftovers, repairs } = self;
+        format!(
+            r#"{{"retired":{retired},"segments":{segments},"keys":{keys},"leftovers":{leftovers},"repairs":{repairs}}}"#
+        )
+    }
+}

@@ -1,0 +1,99 @@
+//! What a caller chooses about all queues of a process.
+
+use std::fmt;
+use std::sync::Arc;
+
+use reveille_wake::{BackoffOptions, Observer, PaceOptions};
+
+use super::seal::KeyRing;
+
+/// Options of [`Messages`](super::Messages).
+#[derive(Debug, Clone)]
+pub struct MessagesOptions {
+    pub(crate) payload_bytes_max: usize,
+    pub(crate) waiters_max: usize,
+    pub(crate) pop_bytes_max: i64,
+    pub(crate) observer: Option<Observing>,
+    pub(crate) key_ring: KeyRing,
+    pub(crate) maintenance_interval: std::time::Duration,
+    pub(crate) pace: PaceOptions,
+    pub(crate) backoff: BackoffOptions,
+}
+
+/// Somebody who is told what the wake engine does.
+#[derive(Clone)]
+pub(crate) struct Observing(pub(crate) Arc<dyn Observer>);
+
+impl fmt::Debug for Observing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observing")
+    }
+}
+
+impl Default for MessagesOptions {
+    fn default() -> Self {
+        Self { payload_bytes_max: 16 * 1024 * 1024, waiters_max: 20_000, pop_bytes_max: 8 * 1024 * 1024, observer: None, key_ring: KeyRing::default(), maintenance_interval: std::time::Duration::from_secs(300), pace: PaceOptions::DEFAULT, backoff: BackoffOptions::default() }
+    }
+}
+
+impl MessagesOptions {
+    /// The largest payload a message may carry, in bytes. Default: 16 MiB; zero allows only empty ones.
+    #[must_use]
+    pub fn payload_bytes_max(mut self, bytes: usize) -> Self {
+        self.payload_bytes_max = bytes;
+        self
+    }
+
+    /// A key for encrypted queues, under a number that is stored with what it seals. The highest number writes; the others
+    /// still open what they sealed. Default: none, and encrypted queues refuse pushes.
+    #[must_use]
+    pub fn encryption_key(mut self, id: i32, key: [u8; 32]) -> Self {
+        self.key_ring.insert(id, key);
+        self
+    }
+
+    /// How often somebody should retire old messages, give their space back, forget transaction ids and check the books;
+    /// of all processes one does it, and for the others it is one statement. Default: 5 minutes; zero leaves it to others.
+    #[must_use]
+    pub fn maintenance_interval(mut self, interval: std::time::Duration) -> Self {
+        self.maintenance_interval = interval;
+        self
+    }
+
+    /// How many pops may wait at once in this process. Default: 20,000; zero counts as one.
+    #[must_use]
+    pub fn waiters_max(mut self, waiters: usize) -> Self {
+        self.waiters_max = waiters.max(1);
+        self
+    }
+
+    /// When and how often pops look without being rung; only while hints cannot be relied on. Default:
+    /// [`PaceOptions::DEFAULT`].
+    #[must_use]
+    pub fn pace(mut self, pace: PaceOptions) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// How long such looks leave alone what they found empty. Default: [`BackoffOptions::default`].
+    #[must_use]
+    pub fn backoff(mut self, backoff: BackoffOptions) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Who is told of rings, looks and the link. Default: nobody.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(Observing(observer));
+        self
+    }
+
+    /// How many bytes one pop may bring from one partition, unless its first segment alone has more. Default: 8 MiB; zero
+    /// brings one segment at a time.
+    #[must_use]
+    pub fn pop_bytes_max(mut self, bytes: i64) -> Self {
+        self.pop_bytes_max = bytes.max(0);
+        self
+    }
+}

@@ -1,0 +1,137 @@
+//! Push as part of a transaction that is the caller's own.
+
+use tokio_postgres::GenericClient;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::database::Param;
+use crate::messages::Messages;
+use crate::messages::error::MessagesError;
+use crate::messages::ids::MessageId;
+use crate::messages::name::QueueName;
+use crate::messages::push::{Entry, PushItem};
+use crate::messages::statements::PUSH_ITEMS;
+
+impl Messages {
+    /// Push as part of the caller's own transaction: the messages exist if and when it commits, and are woken for then. In
+    /// their partitions they stand in the order in which transactions were committed, as far as that can be seen from
+    /// outside. Returns their ids. A transaction id that was seen before is dropped silently, after the commit.
+    ///
+    /// Holds nothing that others wait for, however long the transaction stays open. An item that cannot be stored refuses
+    /// the call, before anything is sent. Needs a connection to this database whose role may use the schema.
+    pub async fn push_in<C>(&self, client: &C, items: Vec<PushItem>) -> Result<Vec<MessageId>, MessagesError>
+    where
+        C: GenericClient + Sync,
+    {
+        let foreign = Foreign::prepare(self, items).await?;
+        let text = PUSH_ITEMS.text(self.database().schema());
+        let typed: Vec<(Param<'_>, Type)> =
+            foreign.params().into_iter().zip(PUSH_ITEMS.types.iter().cloned()).collect();
+        let sent = client.query_typed(&text, &typed).await;
+        sent.map_err(|error| MessagesError::Caller { source: Box::new(error) })?;
+        Ok(foreign.ids())
+    }
+
+    /// The same on a connection, pool or transaction of sqlx.
+    #[cfg(feature = "sqlx")]
+    pub async fn push_in_sqlx<'c, E>(&self, executor: E, items: Vec<PushItem>) -> Result<Vec<MessageId>, MessagesError>
+    where
+        E: sqlx::PgExecutor<'c>,
+    {
+        let foreign = Foreign::prepare(self, items).await?;
+        let text = PUSH_ITEMS.text(self.database().schema());
+        let query = sqlx::query(&text)
+            .bind(&foreign.queues)
+            .bind(&foreign.partitions)
+            .bind(&foreign.ids)
+            .bind(&foreign.payloads)
+            .bind(&foreign.transaction_ids)
+            .bind(&foreign.trace_ids)
+            .bind(&foreign.producers)
+            .bind(&foreign.key_ids);
+        let sent = query.execute(executor).await;
+        sent.map_err(|error| MessagesError::Caller { source: Box::new(error) })?;
+        Ok(foreign.ids())
+    }
+
+    /// A transaction in which something was pushed to these queues was committed: wake whoever waits. Not needed, for the
+    /// commit itself notifies; but for a queue that is marked quiet it does not, and this is a little faster.
+    pub async fn pushed_in(&self, queues: &[QueueName]) -> Result<(), MessagesError> {
+        let ground = &self.parts.ground;
+        for name in queues {
+            match ground.catalog.queue(&ground.database, name).await? {
+                Some(queue) => ground.bell.pushed(queue.id, &[]),
+                // It is made when somebody moves the messages.
+                None => ground.bell.new_queue(),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The arrays of such a push.
+struct Foreign {
+    queues: Vec<String>,
+    partitions: Vec<String>,
+    ids: Vec<Uuid>,
+    payloads: Vec<Vec<u8>>,
+    transaction_ids: Vec<Option<String>>,
+    trace_ids: Vec<Option<Uuid>>,
+    producers: Vec<Option<String>>,
+    key_ids: Vec<Option<i32>>,
+}
+
+impl Foreign {
+    async fn prepare(messages: &Messages, items: Vec<PushItem>) -> Result<Self, MessagesError> {
+        let ground = &messages.parts.ground;
+        let mut foreign = Self {
+            queues: Vec::with_capacity(items.len()),
+            partitions: Vec::with_capacity(items.len()),
+            ids: Vec::with_capacity(items.len()),
+            payloads: Vec::with_capacity(items.len()),
+            transaction_ids: Vec::with_capacity(items.len()),
+            trace_ids: Vec::with_capacity(items.len()),
+            producers: Vec::with_capacity(items.len()),
+            key_ids: Vec::with_capacity(items.len()),
+        };
+        for item in items {
+            let Entry { item, id, .. } = Entry::checked(item, ground.options.payload_bytes_max)?;
+            let queue = ground.catalog.queue(&ground.database, &item.queue).await?;
+            let key_id = if queue.is_some_and(|queue| queue.encrypted) {
+                let keyless = || MessagesError::NoWriteKey { queue: item.queue.to_string() };
+                Some(ground.seal.write_key().ok_or_else(keyless)?)
+            } else {
+                None
+            };
+            foreign.payloads.push(match key_id {
+                Some(key_id) => ground.seal.seal(key_id, id, item.payload.as_bytes())?,
+                None => item.payload.into_bytes().into(),
+            });
+            foreign.queues.push(item.queue.to_string());
+            foreign.partitions.push(item.partition.to_string());
+            foreign.ids.push(id.0);
+            foreign.transaction_ids.push(item.transaction_id);
+            foreign.trace_ids.push(item.trace_id);
+            foreign.producers.push(item.producer);
+            foreign.key_ids.push(key_id);
+        }
+        Ok(foreign)
+    }
+
+    fn params(&self) -> [Param<'_>; 8] {
+        [
+            &self.queues,
+            &self.partitions,
+            &self.ids,
+            &self.payloads,
+            &self.transaction_ids,
+            &self.trace_ids,
+            &self.producers,
+            &self.key_ids,
+        ]
+    }
+
+    fn ids(self) -> Vec<MessageId> {
+        self.ids.into_iter().map(MessageId).collect()
+    }
+}

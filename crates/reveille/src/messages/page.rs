@@ -1,0 +1,58 @@
+//! Pages of lists that may be long, and the moments they are filtered by.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::error::MessagesError;
+
+/// The most that one page holds.
+const LIMIT_MAX: u32 = 1000;
+/// Whoever wants to go deeper filters by time.
+const OFFSET_MAX: u32 = 100_000;
+/// The end of the year 9999: PostgreSQL and every client can say it.
+const LATEST: Duration = Duration::from_secs(253_402_300_799);
+
+/// Which part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    pub(super) limit: u32,
+    pub(super) offset: u32,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { limit: 100, offset: 0 }
+    }
+}
+
+impl Page {
+    /// At most `limit` entries, after skipping `offset`. A limit above 1,000 or an offset above 100,000 is refused; zero
+    /// entries are an empty page.
+    pub fn new(limit: u32, offset: u32) -> Result<Self, MessagesError> {
+        let refused = |what, allowed, given: u32| MessagesError::OutOfRange { what, allowed, given: given.to_string() };
+        if limit > LIMIT_MAX {
+            return Err(refused("the limit", "at most 1,000", limit));
+        }
+        if offset > OFFSET_MAX {
+            return Err(refused("the offset", "at most 100,000", offset));
+        }
+        Ok(Self { limit, offset })
+    }
+
+    pub(super) fn limit(self) -> i64 {
+        i64::from(self.limit)
+    }
+
+    pub(super) fn offset(self) -> i64 {
+        i64::from(self.offset)
+    }
+}
+
+/// A moment PostgreSQL can hold: the nearest one.
+pub(super) fn moment(time: SystemTime) -> SystemTime {
+    time.clamp(UNIX_EPOCH, UNIX_EPOCH + LATEST)
+}
+
+/// PostgreSQL's text holds no NUL.
+pub(super) fn without_nul(what: &'static str, text: &str) -> Result<(), MessagesError> {
+    if text.contains('\0') { Err(MessagesError::Nul { what }) } else { Ok(()) }
+}

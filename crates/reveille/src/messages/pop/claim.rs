@@ -1,0 +1,94 @@
+//! Slots for the claim statement, and the statement itself.
+//!
+//! A slot is room for one partition. Within one statement a group has either slots that name their partition or slots that
+//! take any: the same row must not be found twice.
+
+use std::collections::HashSet;
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::wish::{Spot, Wish};
+use crate::database::{Connection, DatabaseError, Param};
+use crate::messages::ids::{GroupId, PartitionId};
+use crate::messages::statements::{CLAIM, CLAIM_PLAIN};
+
+/// More slots than this do not fit into one look; every demand has room for one partition at least.
+const SLOTS_MAX: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    groups: Vec<i32>,
+    consumers: Vec<i32>,
+    batches: Vec<i32>,
+    nonces: Vec<Uuid>,
+    autos: Vec<bool>,
+    named: Vec<Option<i32>>,
+    taken: HashSet<(GroupId, PartitionId)>,
+}
+
+impl Slots {
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Room for any partitions of a group.
+    pub(super) fn any(&mut self, (number, wish): (usize, &Wish), group: GroupId) {
+        for _ in 0..wish.ask.slots().min(SLOTS_MAX.saturating_sub(self.groups.len())).max(1) {
+            self.add((number, wish), group, None);
+        }
+    }
+
+    /// Room for this one, unless somebody has it already.
+    pub(super) fn named(&mut self, (number, wish): (usize, &Wish), group: GroupId, partition: PartitionId) {
+        if self.taken.insert((group, partition)) {
+            self.add((number, wish), group, Some(partition));
+        }
+    }
+
+    /// What the wish is open for.
+    pub(super) fn spot(&mut self, wish: (usize, &Wish), spot: Spot) {
+        match spot.partition {
+            None => self.any(wish, spot.group),
+            Some(partition) => self.named(wish, spot.group, partition),
+        }
+    }
+
+    fn add(&mut self, (number, wish): (usize, &Wish), group: GroupId, partition: Option<PartitionId>) {
+        self.groups.push(group.0);
+        self.consumers.push(i32::try_from(number).unwrap_or(i32::MAX));
+        self.batches.push(i32::try_from(wish.ask.batch).unwrap_or(i32::MAX));
+        self.nonces.push(wish.lease.0);
+        self.autos.push(wish.ask.auto);
+        self.named.push(partition.map(|partition| partition.0));
+    }
+
+    /// Claims, durably if something is acked by it. A crash after any other claim only brings the messages again.
+    pub(super) async fn claim(&self, connection: &Connection, bytes_max: i64) -> Result<Vec<Row>, DatabaseError> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let durable = self.autos.contains(&true);
+        let params: [Param<'_>; 8] = [
+            &self.groups,
+            &self.consumers,
+            &self.batches,
+            &self.nonces,
+            &self.autos,
+            &self.named,
+            &bytes_max,
+            &durable,
+        ];
+        connection.query(&CLAIM, &params).await
+    }
+
+    /// The same for slots of plain queues that want one partition each and do not ack by it.
+    pub(super) async fn claim_plain(&self, connection: &Connection, bytes_max: i64) -> Result<Vec<Row>, DatabaseError> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let params: [Param<'_>; 6] =
+            [&self.groups, &self.consumers, &self.batches, &self.nonces, &self.named, &bytes_max];
+        connection.query(&CLAIM_PLAIN, &params).await
+    }
+}

@@ -1,0 +1,315 @@
+//! Where a look claims, and in which order.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Looker;
+use super::report::{Next, Report};
+use crate::database::{Connection, DatabaseError};
+use crate::messages::error::MessagesError;
+use crate::messages::ids::{GroupId, QueueId};
+use crate::messages::key::Key;
+use crate::messages::outbox;
+use crate::messages::pop::claim::Slots;
+use crate::messages::pop::wish::{Spot, Wish};
+use crate::messages::statements::{DUES, SPREAD};
+
+/// While consumers are busy with what is due, what was pushed meanwhile is spread this often at least.
+const SPREAD_EVERY: Duration = Duration::from_millis(100);
+/// Or after so many looks that claimed only where messages were just pushed: what waits elsewhere must not starve.
+const DIRECT_MAX: u32 = 16;
+/// How many partitions one spread takes of each queue.
+const SPREAD_MAX: i32 = 2000;
+/// How many times a look searches again because cursors only passed what nobody gets, or the outbox had something: whoever does
+/// not wait must not be told "nothing" on account of a deleted message.
+const SEARCHES_MAX: usize = 8;
+/// How many times a look for namespaces and tasks claims before it leaves the rest to the next.
+const SPACE_ROUNDS: usize = 8;
+/// More groups and queues than this are not remembered.
+const PULSE_MAX: usize = 50_000;
+
+/// What the last looks showed.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    /// Groups that had more due than was wanted: there is no need to search what was pushed.
+    backlog: HashSet<GroupId>,
+    /// Groups of queues that neither delay nor drop, when they were last asked about.
+    plain: HashSet<GroupId>,
+    /// When the queues were last searched whole, and how many looks claimed in them without since.
+    searched: HashMap<QueueId, (Instant, u32)>,
+}
+
+/// How to go about a group.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// What is due is enough to go on with.
+    Due,
+    /// Where messages were just pushed.
+    Direct,
+    /// Only a whole search will do.
+    Search,
+}
+
+impl Pulse {
+    pub(super) fn note(&mut self, called: &HashSet<&Key>, more: &[Key], report: &Report) {
+        if self.backlog.len() > PULSE_MAX {
+            self.backlog.clear();
+        }
+        if self.plain.len() > PULSE_MAX {
+            self.plain.clear();
+        }
+        let more: HashSet<&Key> = more.iter().collect();
+        for key in called {
+            let Some(spot) = Spot::of(key).filter(|spot| spot.partition.is_none()) else { continue };
+            match report.is_plain(spot) {
+                Some(true) => _ = self.plain.insert(spot.group),
+                Some(false) => _ = self.plain.remove(&spot.group),
+                None => {}
+            }
+            if more.contains(key) && report.searched.contains(&spot.group) {
+                self.backlog.insert(spot.group);
+            } else {
+                self.backlog.remove(&spot.group);
+            }
+        }
+    }
+
+    fn spread(&mut self, queues: &[QueueId], now: Instant) {
+        if self.searched.len() > PULSE_MAX {
+            self.searched.clear();
+        }
+        self.searched.extend(queues.iter().map(|queue| (*queue, (now, 0))));
+    }
+
+    fn way(&self, spot: Spot, now: Instant) -> Way {
+        let Some((at, since)) = self.searched.get(&spot.queue).filter(|_| self.plain.contains(&spot.group)) else {
+            return Way::Search;
+        };
+        let lately = now.duration_since(*at) < SPREAD_EVERY;
+        match () {
+            () if lately && self.backlog.contains(&spot.group) => Way::Due,
+            () if lately || *since < DIRECT_MAX => Way::Direct,
+            () => Way::Search,
+        }
+    }
+
+    fn passed_over(&mut self, queues: &HashSet<QueueId>) {
+        for queue in queues {
+            if let Some((_, since)) = self.searched.get_mut(queue) {
+                *since += 1;
+            }
+        }
+    }
+}
+
+impl Looker {
+    /// Claims where the place is known, in plain queues: partitions that were just pushed to, or any of a group that had
+    /// more due than was wanted. One statement for nearly everybody, and no search for what is fresh.
+    pub(super) async fn claim_known(
+        &self,
+        connection: &Connection,
+        wishes: &mut [Wish],
+        report: &mut Report,
+    ) -> Result<(), MessagesError> {
+        let now = Instant::now();
+        let (mut plain, mut general, mut direct) = (Slots::default(), Slots::default(), HashSet::new());
+        for wish in wishes.iter().enumerate().filter(|(_, wish)| wish.is_open()) {
+            let [spot @ Spot { partition: None, queue, group }] = wish.1.spots[..] else { continue };
+            let way = self.pulse().way(spot, now);
+            let slots = if wish.1.ask.slots() == 1 && !wish.1.ask.auto { &mut plain } else { &mut general };
+            match way {
+                Way::Due => {
+                    self.ground.bell.recent(queue, group, usize::MAX);
+                    slots.any(wish, group);
+                    report.searched.insert(group);
+                }
+                Way::Direct => {
+                    let recent = self.ground.bell.recent(queue, group, wish.1.ask.slots());
+                    for partition in recent {
+                        slots.named(wish, group, partition);
+                    }
+                    direct.insert(queue);
+                }
+                Way::Search => {}
+            }
+        }
+        self.pulse().passed_over(&direct);
+        let bytes_max = self.ground.options.pop_bytes_max;
+        let (claimed, claimed_general) =
+            tokio::join!(plain.claim_plain(connection, bytes_max), general.claim(connection, bytes_max));
+        let (claimed, claimed_general) = (claimed?, claimed_general?);
+        self.take(connection, &claimed, wishes, report).await?;
+        self.take(connection, &claimed_general, wishes, report).await
+    }
+
+    /// For whoever is still without and asks in one place.
+    pub(super) async fn search(
+        &self,
+        connection: &Connection,
+        wishes: &mut [Wish],
+        report: &mut Report,
+    ) -> Result<(), MessagesError> {
+        for _ in 0..SEARCHES_MAX {
+            report.begin_search();
+            let sent = Box::pin(self.search_once(connection, wishes, report)).await?;
+            if !sent.is_empty() {
+                self.move_outbox(connection, &sent).await?;
+            } else if !(report.has_passed() && wishes.iter().any(Wish::is_open)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the queues whose outbox must be moved before anybody is told that there is nothing.
+    async fn search_once(
+        &self,
+        connection: &Connection,
+        wishes: &mut [Wish],
+        report: &mut Report,
+    ) -> Result<Vec<String>, MessagesError> {
+        let (mut any, mut named, mut spots) = (Slots::default(), Slots::default(), Vec::new());
+        for wish in wishes.iter().enumerate().filter(|(_, wish)| wish.is_open()) {
+            let [spot] = wish.1.spots[..] else { continue };
+            let slots = if spot.partition.is_none() { &mut any } else { &mut named };
+            slots.spot(wish, spot);
+            spots.push(spot);
+            if spot.partition.is_none() {
+                report.searched.insert(spot.group);
+            }
+        }
+        if spots.is_empty() {
+            return Ok(Vec::new());
+        }
+        let spots = distinct(spots);
+        let bytes_max = self.ground.options.pop_bytes_max;
+        let (fresh, claimed, claimed_named, next) = tokio::join!(
+            self.spread(connection, &spots),
+            any.claim(connection, bytes_max),
+            named.claim(connection, bytes_max),
+            ask(connection, &spots),
+        );
+        // Every one of them is told what it got before an error of another ends the look.
+        let (claimed, claimed_named) = (claimed?, claimed_named?);
+        self.take(connection, &claimed, wishes, report).await?;
+        self.take(connection, &claimed_named, wishes, report).await?;
+        report.fresh.extend(fresh?);
+        Ok(report.learn_all(wishes, next?))
+    }
+
+    /// For those who ask in many places at once: first where something is due, then there, the first place first.
+    pub(super) async fn search_spaces(
+        &self,
+        connection: &Connection,
+        wishes: &mut [Wish],
+        report: &mut Report,
+    ) -> Result<(), MessagesError> {
+        let wide = |wish: &Wish| wish.is_open() && wish.spots.len() > 1;
+        let spots = distinct(wishes.iter().filter(|wish| wide(wish)).flat_map(|wish| wish.spots.clone()).collect());
+        if spots.is_empty() {
+            return Ok(());
+        }
+        self.learn_due(connection, &spots, wishes, report).await?;
+        let mut tried: HashMap<usize, HashSet<Spot>> = HashMap::new();
+        for _ in 0..SPACE_ROUNDS {
+            let mut slots = Slots::default();
+            for wish in wishes.iter().enumerate().filter(|(_, wish)| wide(wish)) {
+                let tried = tried.entry(wish.0).or_default();
+                let next = wish.1.spots.iter().find(|spot| report.is_due(**spot) && !tried.contains(spot));
+                if let Some(spot) = next {
+                    tried.insert(*spot);
+                    slots.any(wish, spot.group);
+                    report.searched.insert(spot.group);
+                }
+            }
+            if slots.is_empty() {
+                break;
+            }
+            let rows = slots.claim(connection, self.ground.options.pop_bytes_max).await?;
+            self.take(connection, &rows, wishes, report).await?;
+        }
+        for (number, tried) in &tried {
+            let Some(wish) = wishes.get(*number).filter(|wish| wide(wish)) else { continue };
+            let untried = wish.spots.iter().filter(|spot| report.is_due(**spot) && !tried.contains(spot));
+            report.untried.extend(untried.copied().collect::<Vec<_>>());
+        }
+        let next = ask(connection, &spots).await?;
+        report.learn_all(wishes, next);
+        Ok(())
+    }
+
+    async fn learn_due(
+        &self,
+        connection: &Connection,
+        spots: &[Spot],
+        wishes: &[Wish],
+        report: &mut Report,
+    ) -> Result<(), MessagesError> {
+        let (fresh, next) = tokio::join!(self.spread(connection, spots), ask(connection, spots));
+        report.fresh.extend(fresh?);
+        let sent = report.learn_all(wishes, next?);
+        if sent.is_empty() {
+            return Ok(());
+        }
+        self.move_outbox(connection, &sent).await?;
+        let (fresh, next) = tokio::join!(self.spread(connection, spots), ask(connection, spots));
+        report.fresh.extend(fresh?);
+        report.learn_all(wishes, next?);
+        Ok(())
+    }
+
+    /// Tells cursors what was pushed to the queues of these spots; returns the queues of which more is left than that.
+    async fn spread(&self, connection: &Connection, spots: &[Spot]) -> Result<Vec<QueueId>, DatabaseError> {
+        let mut queues: Vec<QueueId> = spots.iter().map(|spot| spot.queue).collect();
+        queues.sort_unstable();
+        queues.dedup();
+        self.pulse().spread(&queues, Instant::now());
+        let ids: Vec<i32> = queues.iter().map(|queue| queue.0).collect();
+        let row = connection.query_opt(&SPREAD, &[&ids]).await?;
+        let partitions = row.map_or(0, |row| row.get::<_, i32>(0));
+        Ok(if partitions >= SPREAD_MAX { queues } else { Vec::new() })
+    }
+
+    /// Brings what foreign transactions have pushed into the logs. Other groups and nodes wait for it too.
+    pub(super) async fn move_outbox(&self, connection: &Connection, queues: &[String]) -> Result<(), MessagesError> {
+        let names: Vec<&str> = queues.iter().map(String::as_str).collect();
+        let moved = outbox::move_ready(connection, &names).await?;
+        for (queue, partition) in &moved {
+            self.ground.bell.pushed(*queue, &[*partition]);
+        }
+        Ok(())
+    }
+}
+
+/// When the spots have something to claim, and whether the outbox has something for their queues.
+async fn ask(connection: &Connection, spots: &[Spot]) -> Result<Vec<(Spot, Next, Option<String>)>, DatabaseError> {
+    let groups: Vec<i32> = spots.iter().map(|spot| spot.group.0).collect();
+    let partitions: Vec<Option<i32>> = spots.iter().map(|spot| spot.partition.map(|partition| partition.0)).collect();
+    let rows = connection.query(&DUES, &[&groups, &partitions]).await?;
+    let read = |row: &tokio_postgres::Row| {
+        let spot = spots.get(usize::try_from(row.get::<_, i32>(0) - 1).ok()?)?;
+        Some((*spot, Next { known: row.get(1), due_s: row.get(2), plain: row.get(4) }, row.get(3)))
+    };
+    Ok(rows.iter().filter_map(read).collect())
+}
+
+fn distinct(spots: Vec<Spot>) -> Vec<Spot> {
+    let mut seen = HashSet::with_capacity(spots.len());
+    spots.into_iter().filter(|spot| seen.insert(*spot)).collect()
+}
+
+impl Report {
+    /// Returns the queues that were sent something, if somebody is still without.
+    fn learn_all(&mut self, wishes: &[Wish], next: Vec<(Spot, Next, Option<String>)>) -> Vec<String> {
+        let hungry: HashSet<QueueId> =
+            wishes.iter().filter(|wish| wish.is_open()).flat_map(|wish| &wish.spots).map(|spot| spot.queue).collect();
+        let mut sent = BTreeSet::new();
+        for (spot, next, queue) in next {
+            self.learn(spot, next);
+            sent.extend(queue.filter(|_| hungry.contains(&spot.queue)));
+        }
+        sent.into_iter().collect()
+    }
+}

@@ -1,0 +1,164 @@
+//! From the rows of a claim to messages.
+//!
+//! Payloads of a row are copied once, together: a message's payload is a part of that copy.
+
+use std::error::Error;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, Type};
+use uuid::Uuid;
+
+use crate::messages::catalog::PartitionEntry;
+use crate::messages::error::MessagesError;
+use crate::messages::ids::{GroupId, LeaseId, MessageId, PartitionId, QueueId};
+use crate::messages::message::{Message, PartitionLease};
+use crate::messages::payload::Payload;
+use crate::messages::seal::Seal;
+
+/// One row of messages/pop/claim.sql, by the order of its columns.
+#[derive(Clone, Copy)]
+pub(super) struct Claimed<'r>(pub(super) &'r Row);
+
+impl Claimed<'_> {
+    /// The wish it is for.
+    pub(super) fn consumer(self) -> usize {
+        usize::try_from(self.0.get::<_, i32>(0)).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn group(self) -> GroupId {
+        GroupId(self.0.get(1))
+    }
+
+    pub(super) fn partition(self) -> PartitionId {
+        PartitionId(self.0.get(2))
+    }
+
+    pub(super) fn queue(self) -> QueueId {
+        QueueId(self.0.get(3))
+    }
+
+    /// Something is due now that was not leased.
+    pub(super) fn has_more(self) -> bool {
+        self.0.get(10)
+    }
+
+    /// Otherwise the cursor only passed something.
+    pub(super) fn is_leased(self) -> bool {
+        self.0.get(11)
+    }
+
+    /// Adds this row to the claims of its consumer: rows of a partition come one after the other.
+    pub(super) fn add_to(
+        self,
+        claims: &mut Vec<PartitionLease>,
+        entry: &PartitionEntry,
+        lease: Option<LeaseId>,
+        seal: &Seal,
+    ) -> Result<(), MessagesError> {
+        if claims.last().is_none_or(|last| last.partition_id != entry.id || last.group_id != self.group()) {
+            claims.push(self.lease(entry, lease));
+        }
+        claims.last_mut().map_or(Ok(()), |claim| self.read_into(&mut claim.messages, seal))
+    }
+
+    /// The lease on the partition, without its messages.
+    fn lease(self, entry: &PartitionEntry, lease: Option<LeaseId>) -> PartitionLease {
+        let seconds: Option<f64> = self.0.get(9);
+        PartitionLease {
+            queue: entry.queue_name.clone(),
+            partition: entry.name.clone(),
+            partition_uid: entry.uid,
+            messages: Vec::new(),
+            deliveries: self.0.get(7),
+            lease_time: seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or_default(),
+            lease,
+            queue_id: entry.queue,
+            partition_id: self.partition(),
+            group_id: self.group(),
+            start: self.0.get(5),
+            through: self.0.get(6),
+        }
+    }
+
+    /// Adds the messages of this row, without those that were deleted.
+    fn read_into(self, messages: &mut Vec<Message>, seal: &Seal) -> Result<(), MessagesError> {
+        let row = self.0;
+        let Some(first) = row.get::<_, Option<i64>>(12) else { return Ok(()) };
+        let created_at: SystemTime = row.get(13);
+        let key_id: Option<i32> = row.get(14);
+        let gone: Option<Vec<i64>> = row.get(15);
+        let ids: Vec<Uuid> = row.get(16);
+        let mut transaction_ids = Column::of(row.get::<_, Option<Vec<Option<String>>>>(17));
+        let Parts(payloads) = row.get(18);
+        let mut trace_ids = Column::of(row.get::<_, Option<Vec<Option<Uuid>>>>(19));
+        let mut producers = Column::of(row.get::<_, Option<Vec<Option<String>>>>(20));
+        messages.reserve(ids.len());
+        for ((seq, id), payload) in (first..).zip(ids).zip(payloads) {
+            let (transaction_id, trace_id, producer) = (transaction_ids.next(), trace_ids.next(), producers.next());
+            if gone.as_ref().is_some_and(|gone| gone.contains(&seq)) {
+                continue;
+            }
+            let id = MessageId(id);
+            let payload = match key_id {
+                Some(key_id) => seal.open(Some(key_id), id, payload.into())?,
+                None => Payload::new(payload),
+            };
+            let transaction_id = transaction_id.unwrap_or_else(|| id.to_string());
+            messages.push(Message { id, transaction_id, trace_id, producer, payload, created_at, seq });
+        }
+        Ok(())
+    }
+}
+
+/// An array that may be missing, which is the same as one of nulls.
+struct Column<T>(Option<std::vec::IntoIter<Option<T>>>);
+
+impl<T> Column<T> {
+    fn of(values: Option<Vec<Option<T>>>) -> Self {
+        Self(values.map(IntoIterator::into_iter))
+    }
+
+    fn next(&mut self) -> Option<T> {
+        self.0.as_mut()?.next().flatten()
+    }
+}
+
+/// The elements of a `bytea[]`, as parts of one copy.
+struct Parts(Vec<Bytes>);
+
+impl<'a> FromSql<'a> for Parts {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        let mut whole = Bytes::copy_from_slice(raw);
+        let dimensions = number(&mut whole)?;
+        let _has_nulls = number(&mut whole)?;
+        let _element = number(&mut whole)?;
+        if dimensions == 0 {
+            return Ok(Self(Vec::new()));
+        }
+        let length = usize::try_from(number(&mut whole)?)?;
+        let _first = number(&mut whole)?;
+        let mut parts = Vec::with_capacity(length.min(whole.len()));
+        for _ in 0..length {
+            // An erased payload is null.
+            let size = usize::try_from(number(&mut whole)?).unwrap_or(0);
+            if whole.len() < size {
+                return Err("an array ends in the middle of an element".into());
+            }
+            parts.push(whole.split_to(size));
+        }
+        Ok(Self(parts))
+    }
+
+    fn accepts(of: &Type) -> bool {
+        *of == Type::BYTEA_ARRAY
+    }
+}
+
+fn number(from: &mut Bytes) -> Result<i32, Box<dyn Error + Sync + Send>> {
+    let (bytes, _) = from.split_first_chunk::<4>().ok_or("an array ends in the middle of a number")?;
+    let number = i32::from_be_bytes(*bytes);
+    let _ = from.split_to(4);
+    Ok(number)
+}

@@ -1,0 +1,132 @@
+//! Push: messages become durable and ordered.
+//!
+//! Owns two flushers, each with a connection; a partition always goes to the same one. What callers bring while a flush is
+//! in flight makes up the next. Promises an answer for every item in the order of the call, given after the commit; that an
+//! item which cannot be stored fails alone; that a transaction id comes in once within its window; and that a flush whose
+//! answer was lost is stored once.
+//!
+//! Next: [`super::bell`], which wakes whoever waits.
+
+mod careful;
+mod entry;
+mod flush;
+mod item;
+mod key;
+mod lot;
+mod plan;
+mod within;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+
+pub use item::{PushItem, PushOutcome, Pushed};
+
+pub(super) use entry::Entry;
+pub(super) use within::prepare;
+
+use super::Messages;
+use super::error::MessagesError;
+use super::ground::Ground;
+use super::lane::{Lane, LaneOptions};
+use flush::Flusher;
+
+const LANES: [&str; 2] = ["push-1", "push-2"];
+/// PostgreSQL could hold four times as much, and would need many times that to work on it.
+const PAYLOAD_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// A process that only pushes waits for its hints no more often than this.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(super) struct Pusher {
+    ground: Arc<Ground>,
+    lanes: Vec<Lane<Flusher>>,
+    payload_bytes_max: usize,
+    hasher: RandomState,
+    /// When a caller last waited until the other nodes were told.
+    told_at: Mutex<Option<Instant>>,
+}
+
+impl Messages {
+    /// Store messages, durably and in this order for each partition; queues and partitions that are not there are made.
+    /// Every item is answered, in the order of the call: one that is refused does not keep the others from being stored.
+    pub async fn push(&self, items: Vec<PushItem>) -> Vec<Result<Pushed, MessagesError>> {
+        self.parts.pusher.push(items).await
+    }
+
+    /// Store one message.
+    pub async fn push_one(&self, item: PushItem) -> Result<Pushed, MessagesError> {
+        self.push(vec![item]).await.pop().unwrap_or(Err(MessagesError::Closed))
+    }
+}
+
+impl Pusher {
+    pub(super) fn new(ground: &Arc<Ground>) -> Self {
+        let lane = |name| Lane::start(ground, name, LaneOptions::default(), Flusher::new(ground));
+        Self {
+            ground: Arc::clone(ground),
+            lanes: LANES.into_iter().map(lane).collect(),
+            payload_bytes_max: ground.options.payload_bytes_max.min(PAYLOAD_BYTES_MAX),
+            hasher: RandomState::new(),
+            told_at: Mutex::default(),
+        }
+    }
+
+    async fn push(&self, items: Vec<PushItem>) -> Vec<Result<Pushed, MessagesError>> {
+        let mut answers: Vec<Option<Result<Pushed, MessagesError>>> = Vec::with_capacity(items.len());
+        let mut shares: Vec<Share> = self.lanes.iter().map(|_| Share::default()).collect();
+        for item in items {
+            match Entry::checked(item, self.payload_bytes_max) {
+                Ok(entry) => {
+                    let share = &mut shares[self.lane_of(&entry)];
+                    share.places.push(answers.len());
+                    share.entries.push(entry);
+                    answers.push(None);
+                }
+                Err(refused) => answers.push(Some(Err(refused))),
+            }
+        }
+        let sent = shares.into_iter().zip(&self.lanes).filter(|(share, _)| !share.entries.is_empty());
+        let sent = sent.map(async |(share, lane)| (share.places, lane.send(share.entries).await));
+        for (places, answered) in join_all(sent).await {
+            for (place, answer) in places.into_iter().zip(answered) {
+                answers[place] = Some(answer.and_then(|stored| stored));
+            }
+        }
+        self.tell().await;
+        answers.into_iter().map(|answer| answer.unwrap_or(Err(MessagesError::Closed))).collect()
+    }
+
+    /// A program that only pushes may exit right after: its hints leave first. One that pushes without a pause has the next
+    /// push for that, and at last [`Messages::close`].
+    async fn tell(&self) {
+        let due = |told: &mut Option<Instant>| {
+            let now = Instant::now();
+            let due = told.is_none_or(|told| now.duration_since(told) > TOLD_EVERY);
+            *told = if due { Some(now) } else { *told };
+            due
+        };
+        if !self.ground.bell.serves() && due(&mut self.told_at.lock().unwrap_or_else(PoisonError::into_inner)) {
+            self.ground.bell.flush().await;
+        }
+    }
+
+    pub(super) fn figures(&self) -> Vec<super::lane::LaneFigures> {
+        self.lanes.iter().map(Lane::figures).collect()
+    }
+
+    /// The order of a partition is kept because one lane has it to itself.
+    fn lane_of(&self, entry: &Entry) -> usize {
+        let hash = self.hasher.hash_one((&entry.item.queue, &entry.item.partition));
+        usize::try_from(hash % self.lanes.len() as u64).unwrap_or(0)
+    }
+}
+
+/// What one lane gets of a call, and where it stood there.
+#[derive(Default)]
+struct Share {
+    places: Vec<usize>,
+    entries: Vec<Entry>,
+}

@@ -1,0 +1,136 @@
+//! One flush: names to rows, rows to statements, statements to answers.
+//!
+//! The short way is one statement, which commits by itself. It does nothing when something stands in its way: a partition is
+//! gone, a transaction id was seen before, the outbox holds earlier pushes, pushes are paused. Then the flush goes round
+//! again the [careful](super::careful) way.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::careful;
+use super::entry::{Entry, Verdict};
+use super::item::Pushed;
+use super::lot::{Arrays, Lot, ends};
+use super::plan;
+use crate::database::{Connection, DatabaseError};
+use crate::messages::error::MessagesError;
+use crate::messages::ground::Ground;
+use crate::messages::ids::{PartitionId, QueueId};
+use crate::messages::lane::{Failed, Work};
+use crate::messages::statements::APPEND;
+
+/// The SQLSTATE of a flush that holds a transaction id which was seen before.
+const SEEN_BEFORE: &str = "RV001";
+/// A producer that repeats itself does so for a while: until then, look first.
+const CAREFUL_FOR: Duration = Duration::from_millis(500);
+/// How often a flush goes round when its queues are deleted under it.
+const ROUNDS_MAX: usize = 8;
+
+pub(in crate::messages) struct Flusher {
+    ground: Arc<Ground>,
+    careful_until: Mutex<Option<Instant>>,
+}
+
+impl Work for Flusher {
+    type Item = Entry;
+    type Answer = Result<Pushed, MessagesError>;
+
+    fn weight(entry: &Entry) -> usize {
+        entry.weight()
+    }
+
+    async fn run(
+        &self,
+        connection: &mut Connection,
+        mut entries: Vec<Entry>,
+    ) -> Result<Vec<Self::Answer>, Failed<Entry>> {
+        match self.flush(connection, &mut entries).await {
+            Ok(()) => Ok(answers(entries)),
+            Err(error) => {
+                entries.iter_mut().for_each(Entry::doubt);
+                Err((error, entries))
+            }
+        }
+    }
+}
+
+impl Flusher {
+    pub(super) fn new(ground: &Arc<Ground>) -> Self {
+        Self { ground: Arc::clone(ground), careful_until: Mutex::default() }
+    }
+
+    async fn flush(&self, connection: &mut Connection, entries: &mut [Entry]) -> Result<(), DatabaseError> {
+        for round in 0..ROUNDS_MAX {
+            let lots = plan::plan(&self.ground, connection, entries).await?;
+            for mut lot in lots {
+                let short = round == 0 && !lot.is_doubtful(entries) && !self.is_careful();
+                let done = if short {
+                    self.append(connection, entries, &lot).await?
+                } else {
+                    careful::append(&self.ground, connection, entries, &mut lot).await?
+                };
+                if done {
+                    ring(&self.ground, &lot.partitions(entries));
+                } else {
+                    lot.unplace(&self.ground, entries);
+                }
+            }
+            if entries.iter().all(|entry| entry.verdict.is_some()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The short way. Whether it was done.
+    async fn append(&self, connection: &Connection, entries: &mut [Entry], lot: &Lot) -> Result<bool, DatabaseError> {
+        let arrays = Arrays::of(lot, entries);
+        let rows = match connection.query(&APPEND, &arrays.params(&true)).await {
+            Ok(rows) => rows,
+            Err(error) if error.sqlstate() == Some(SEEN_BEFORE) => {
+                self.be_careful();
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        if rows.is_empty() {
+            return Ok(false);
+        }
+        lot.number(entries, &ends(&rows));
+        Ok(true)
+    }
+
+    fn is_careful(&self) -> bool {
+        let until = *self.careful_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn be_careful(&self) {
+        *self.careful_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + CAREFUL_FOR);
+    }
+}
+
+/// Wake whoever waits for these partitions.
+pub(super) fn ring(ground: &Ground, partitions: &[(QueueId, PartitionId)]) {
+    let mut partitions = partitions.to_vec();
+    partitions.sort_unstable();
+    for of_queue in partitions.chunk_by(|one, other| one.0 == other.0) {
+        let ids: Vec<PartitionId> = of_queue.iter().map(|(_, partition)| *partition).collect();
+        ground.bell.pushed(of_queue[0].0, &ids);
+    }
+}
+
+/// What became of every entry; a twin fared as the first.
+pub(super) fn answers(mut entries: Vec<Entry>) -> Vec<Result<Pushed, MessagesError>> {
+    for place in 0..entries.len() {
+        if let Some(Verdict::Twin(first)) = entries[place].verdict {
+            let of = match entries[first].verdict {
+                Some(Verdict::Duplicate(of)) => of,
+                _ => entries[first].id,
+            };
+            let failed = matches!(entries[first].verdict, None | Some(Verdict::Refused(_)));
+            entries[place].verdict = (!failed).then_some(Verdict::Duplicate(of));
+        }
+    }
+    entries.into_iter().map(Entry::answer).collect()
+}

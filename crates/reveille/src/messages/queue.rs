@@ -1,0 +1,177 @@
+//! Queues: made by the first push, shaped by options, listed, emptied, deleted.
+//!
+//! Owns what can be said about a queue as a whole. Promises that a change wakes whoever it may concern, on all nodes; that a
+//! queue which is deleted is gone at once, and its rows a few at a time afterwards; and that a push to a queue that is being
+//! deleted either goes with it or makes the queue anew.
+//!
+//! Next: [`options`](QueueOptions) for what can be chosen.
+
+mod describe;
+mod options;
+
+use std::str::FromStr;
+
+pub use describe::{QueueDescription, QueueList, Space};
+pub use options::QueueOptions;
+
+use super::Messages;
+use super::error::MessagesError;
+use super::ids::QueueId;
+use super::name::QueueName;
+use super::statements::{
+    CONFIGURE, DELETE_QUEUE, DESCRIBE_QUEUE, HASTEN, LIST_QUEUES, NAMESPACES, PURGE, REMOVE_LEFTOVERS, SWITCHES, TASKS,
+    TURN_SWITCH,
+};
+
+/// Rows of a kind that one statement removes.
+const REMOVED_MAX: i32 = 5000;
+/// Statements in a row that a deletion waits for; maintenance removes what is left then.
+const REMOVALS_MAX: usize = 200;
+/// Namespaces, tasks and queues listed at once.
+const LISTED_MAX: i64 = 1000;
+
+/// What can be turned off for all queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// Pushes are kept aside, durably, and answered as buffered; they come to their partitions when the switch is off again.
+    PushPaused,
+    /// Pops find nothing.
+    PopPaused,
+}
+
+impl Switch {
+    fn name(self) -> &'static str {
+        match self {
+            Self::PushPaused => "push_paused",
+            Self::PopPaused => "pop_paused",
+        }
+    }
+}
+
+impl FromStr for Switch {
+    type Err = MessagesError;
+
+    fn from_str(name: &str) -> Result<Self, MessagesError> {
+        let known = [Self::PushPaused, Self::PopPaused].into_iter().find(|switch| switch.name() == name);
+        let wrong = || MessagesError::OutOfRange {
+            what: "the switch",
+            allowed: "push_paused or pop_paused",
+            given: name.to_owned(),
+        };
+        known.ok_or_else(wrong)
+    }
+}
+
+impl Messages {
+    /// Make a queue, or change it: only what the options name. Returns it as it is then.
+    pub async fn configure(&self, name: &QueueName, options: &QueueOptions) -> Result<QueueDescription, MessagesError> {
+        options.check()?;
+        let ground = &self.parts.ground;
+        let connection = ground.database.acquire().await?;
+        let params = options.params(name);
+        let row = connection.query_opt(&CONFIGURE, &params.each_ref().map(|param| &**param as _)).await?;
+        let queue = row.as_ref().and_then(QueueDescription::read).ok_or(MessagesError::Closed)?;
+        if options.may_hasten() {
+            connection.execute(&HASTEN, &[&queue.id.0]).await?;
+        }
+        drop(connection);
+        ground.catalog.refresh_queue(name);
+        ground.bell.queue_changed(queue.id);
+        Ok(queue)
+    }
+
+    /// Stop pops from the queue until [`resume`](Self::resume). Leases that are held stay good.
+    pub async fn pause(&self, name: &QueueName) -> Result<QueueDescription, MessagesError> {
+        self.configure_known(name, &QueueOptions::default().paused(true)).await
+    }
+
+    /// Let pops from the queue go on.
+    pub async fn resume(&self, name: &QueueName) -> Result<QueueDescription, MessagesError> {
+        self.configure_known(name, &QueueOptions::default().paused(false)).await
+    }
+
+    async fn configure_known(
+        &self,
+        name: &QueueName,
+        options: &QueueOptions,
+    ) -> Result<QueueDescription, MessagesError> {
+        self.queue(name).await?.ok_or_else(|| MessagesError::NoQueue { queue: name.to_string() })?;
+        self.configure(name, options).await
+    }
+
+    /// Delete a queue with everything in it: messages, groups, dead letters. Whether it was there. Nobody finds it once this
+    /// statement is committed; its rows are then removed a few at a time, and if they are too many, maintenance goes on.
+    pub async fn delete_queue(&self, name: &QueueName) -> Result<bool, MessagesError> {
+        let ground = &self.parts.ground;
+        let connection = ground.database.acquire().await?;
+        let Some(row) = connection.query_opt(&DELETE_QUEUE, &[&name.as_str()]).await? else { return Ok(false) };
+        let queue = QueueId(row.get(0));
+        ground.catalog.forget_queue(queue);
+        ground.bell.queue_changed(queue);
+        for _ in 0..REMOVALS_MAX {
+            let removed = connection.query_opt(&REMOVE_LEFTOVERS, &[&queue.0, &REMOVED_MAX]).await?;
+            if removed.is_none_or(|row| row.get::<_, i64>(0) == 0) {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Forget every message of a queue; its partitions and groups stay. Returns how many messages that were.
+    pub async fn purge(&self, name: &QueueName) -> Result<i64, MessagesError> {
+        let ground = &self.parts.ground;
+        let connection = ground.database.acquire().await?;
+        let row = connection.query_opt(&PURGE, &[&name.as_str()]).await?;
+        let purged = row.map_or(0, |row| row.get(0));
+        drop(connection);
+        match self.queue(name).await? {
+            Some(queue) => ground.bell.queue_changed(queue.id),
+            None if purged == 0 => return Err(MessagesError::NoQueue { queue: name.to_string() }),
+            None => {}
+        }
+        Ok(purged)
+    }
+
+    /// A queue, if it is there.
+    pub async fn queue(&self, name: &QueueName) -> Result<Option<QueueDescription>, MessagesError> {
+        let connection = self.database().acquire().await?;
+        let row = connection.query_opt(&DESCRIBE_QUEUE, &[&name.as_str()]).await?;
+        Ok(row.as_ref().and_then(QueueDescription::read))
+    }
+
+    /// Queues by name, a page at a time.
+    pub async fn queues(&self, list: &QueueList) -> Result<Vec<QueueDescription>, MessagesError> {
+        let connection = self.database().acquire().await?;
+        let limit = list.limit.clamp(1, LISTED_MAX);
+        let after = list.after.as_ref().map_or("", QueueName::as_str);
+        let rows = connection.query(&LIST_QUEUES, &[&after, &list.namespace, &list.task, &list.text, &limit]).await?;
+        Ok(rows.iter().filter_map(QueueDescription::read).collect())
+    }
+
+    /// The namespaces that queues have, the first thousand by name.
+    pub async fn namespaces(&self) -> Result<Vec<Space>, MessagesError> {
+        let rows = self.database().acquire().await?.query(&NAMESPACES, &[&LISTED_MAX]).await?;
+        Ok(rows.iter().map(Space::read).collect())
+    }
+
+    /// The tasks that queues have, the first thousand by name.
+    pub async fn tasks(&self) -> Result<Vec<Space>, MessagesError> {
+        let rows = self.database().acquire().await?.query(&TASKS, &[&LISTED_MAX]).await?;
+        Ok(rows.iter().map(Space::read).collect())
+    }
+
+    /// Turn a switch on or off, for all nodes.
+    pub async fn turn(&self, switch: Switch, on: bool) -> Result<(), MessagesError> {
+        self.database().acquire().await?.execute(&TURN_SWITCH, &[&switch.name(), &on]).await?;
+        if !on {
+            self.parts.ground.bell.everything();
+        }
+        Ok(())
+    }
+
+    /// Whether a switch is on.
+    pub async fn is_on(&self, switch: Switch) -> Result<bool, MessagesError> {
+        let rows = self.database().acquire().await?.query(&SWITCHES, &[]).await?;
+        Ok(rows.iter().any(|row| row.get::<_, &str>(0) == switch.name() && row.get(1)))
+    }
+}

@@ -1,0 +1,88 @@
+//! Settling as part of a larger transaction of ours: all of it holds, or nothing happens.
+
+use tokio_postgres::Row;
+
+use super::acknowledge::{Acknowledgement, Bundle, bundled};
+use super::settlement::{Settled, Settlement};
+use super::work::{Arrays, item_of, ring, verdict};
+use super::{Settler, auto_acked};
+use crate::database::{DatabaseError, Transaction};
+use crate::messages::error::MessagesError;
+use crate::messages::ground::Ground;
+use crate::messages::statements::SETTLE_IN;
+
+/// Everything that is to be settled, with the messages found.
+#[derive(Debug)]
+pub(in crate::messages) struct Settlements {
+    own: Vec<Settlement>,
+    bundles: Vec<Bundle>,
+    acknowledgements: usize,
+    rows: Vec<Row>,
+}
+
+/// Which one does not hold, and why: first the settlements, counted from 0, then the acknowledgements.
+pub(in crate::messages) type Refused = (usize, Settled);
+
+impl Settlements {
+    /// Find the messages. Cursors are not touched yet.
+    pub(in crate::messages) async fn find(
+        ground: &Ground,
+        settler: &Settler,
+        settlements: Vec<Settlement>,
+        acknowledgements: Vec<Acknowledgement>,
+    ) -> Result<Result<Self, Refused>, MessagesError> {
+        let auto = settlements.iter().position(|settlement| settlement.lease.is_none());
+        if let Some(at) = auto {
+            return Ok(Err((at, auto_acked(&settlements[at].end).settled)));
+        }
+        let count = acknowledgements.len();
+        let (bundles, refused) = bundled(ground, settler, acknowledgements).await?;
+        let first = refused.into_iter().min_by_key(|(at, _)| *at);
+        Ok(match first {
+            Some((at, settled)) => Err((settlements.len() + at, settled)),
+            None => Ok(Self { own: settlements, bundles, acknowledgements: count, rows: Vec::new() }),
+        })
+    }
+
+    /// Settle in a transaction, after its pushes. Answers in order, or the first that does not hold: then roll back. A repeat
+    /// does not hold either, for what it came with has been done before.
+    pub(in crate::messages) async fn settle(
+        &mut self,
+        transaction: &Transaction<'_>,
+    ) -> Result<Result<Vec<Settled>, Refused>, DatabaseError> {
+        let all = self.all();
+        if all.is_empty() {
+            return Ok(Ok(Vec::new()));
+        }
+        let fenced = all.iter().filter_map(|settlement| Some((settlement, settlement.lease?)));
+        self.rows = transaction.query(&SETTLE_IN, &Arrays::of(fenced).params()).await?;
+        let own = self.own.len();
+        let mut answers = vec![Settled::LeaseLost; own + self.acknowledgements];
+        for row in &self.rows {
+            let (item, verdict) = (item_of(row), verdict(row));
+            match item.checked_sub(own).and_then(|bundle| self.bundles.get_mut(bundle)) {
+                Some(bundle) => bundle.judge(verdict).into_iter().for_each(|(at, settled)| answers[own + at] = settled),
+                None => answers[item] = verdict.settled,
+            }
+        }
+        let refused = answers.iter().position(|settled| !matches!(settled, Settled::Done { .. }));
+        Ok(match refused {
+            Some(at) => Err((at, answers[at])),
+            None => Ok(answers),
+        })
+    }
+
+    /// The transaction was committed: wake whoever can use it.
+    pub(in crate::messages) fn committed(&self, ground: &Ground) {
+        let places: Vec<_> = self.all().iter().map(|settlement| settlement.place).collect();
+        for row in &self.rows {
+            if let Some(place) = places.get(item_of(row)) {
+                ring(ground, row, *place);
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<Settlement> {
+        self.own.iter().cloned().chain(self.bundles.iter().map(Bundle::settlement)).collect()
+    }
+}

@@ -1,0 +1,198 @@
+//! Traces: what consumers noted about a message on its way.
+
+use std::time::SystemTime;
+
+use tokio_postgres::Row;
+
+use super::Messages;
+use super::error::MessagesError;
+use super::ids::PartitionUid;
+use super::name::{GroupName, PartitionName, QueueName};
+use super::page::{Page, without_nul};
+use super::payload::Payload;
+use super::statements::{ADD_TRACE, MESSAGE_TRACES, NAMED_TRACES, TRACE_NAMES};
+
+/// Traces of one message in one answer.
+const TRACES_MAX: i64 = 1000;
+/// Names one trace may have, and bytes one of them may have: they are indexed.
+const NAMES_MAX: usize = 100;
+const NAME_BYTES_MAX: usize = 1000;
+
+/// Something to note about a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTrace {
+    partition: PartitionUid,
+    transaction_id: String,
+    group: Option<GroupName>,
+    event_type: String,
+    names: Vec<String>,
+    body: Payload,
+}
+
+impl NewTrace {
+    /// About a message, named by its partition and transaction id.
+    pub fn new(partition: PartitionUid, transaction_id: impl Into<String>, body: impl Into<Payload>) -> Self {
+        Self {
+            partition,
+            transaction_id: transaction_id.into(),
+            group: None,
+            event_type: "info".to_owned(),
+            names: Vec::new(),
+            body: body.into(),
+        }
+    }
+
+    /// Who notes it. Default: nobody in particular.
+    #[must_use]
+    pub fn group(mut self, group: GroupName) -> Self {
+        self.group = Some(group);
+        self
+    }
+
+    /// Of what sort it is. Default: `info`.
+    #[must_use]
+    pub fn event_type(mut self, event_type: impl Into<String>) -> Self {
+        self.event_type = event_type.into();
+        self
+    }
+
+    /// Under what else it can be found, for instance the names of whole journeys. Default: nothing else; at most 100, of at
+    /// most 1,000 bytes each.
+    #[must_use]
+    pub fn names(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.names = names.into_iter().collect();
+        self
+    }
+
+    fn check(&self) -> Result<(), MessagesError> {
+        without_nul("the transaction id", &self.transaction_id)?;
+        without_nul("the type of a trace", &self.event_type)?;
+        self.names.iter().try_for_each(|name| without_nul("the name of a trace", name))?;
+        let longest = self.names.iter().map(String::len).max().unwrap_or(0);
+        if self.names.len() > NAMES_MAX || longest > NAME_BYTES_MAX {
+            let (what, allowed) = ("the names of a trace", "at most 100, of at most 1,000 bytes each");
+            return Err(MessagesError::OutOfRange {
+                what,
+                allowed,
+                given: format!("{} of up to {longest}", self.names.len()),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What was noted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Trace {
+    /// Its number.
+    pub id: i64,
+    /// About a message of this queue.
+    pub queue: QueueName,
+    /// And this partition.
+    pub partition: PartitionName,
+    /// And this partition, for the outside world.
+    pub partition_uid: PartitionUid,
+    /// What the message's producer calls it.
+    pub transaction_id: String,
+    /// Who noted it.
+    pub group: Option<String>,
+    /// Of what sort it is.
+    pub event_type: String,
+    /// Under what else it can be found.
+    pub names: Vec<String>,
+    /// What was noted.
+    pub body: Payload,
+    /// When.
+    pub at: SystemTime,
+}
+
+/// A name under which something was noted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TraceName {
+    /// The name.
+    pub name: String,
+    /// How many traces it has.
+    pub traces: i64,
+    /// Of how many messages.
+    pub messages: i64,
+    /// When the last of them was noted.
+    pub last_at: SystemTime,
+}
+
+impl Messages {
+    /// Note something about a message. `None` when there is no such partition.
+    pub async fn trace(&self, trace: NewTrace) -> Result<Option<i64>, MessagesError> {
+        trace.check()?;
+        let ground = &self.parts.ground;
+        let limit = ground.options.payload_bytes_max;
+        if trace.body.len() > limit {
+            return Err(MessagesError::PayloadTooLarge { bytes: trace.body.len(), limit });
+        }
+        let Some(entry) = ground.catalog.by_uid(&ground.database, trace.partition).await? else { return Ok(None) };
+        let group = trace.group.as_ref().map(GroupName::as_str);
+        let row = ground
+            .database
+            .acquire()
+            .await?
+            .query_opt(
+                &ADD_TRACE,
+                &[&entry.id.0, &trace.transaction_id, &group, &trace.event_type, &trace.names, &trace.body.as_bytes()],
+            )
+            .await?;
+        Ok(row.map(|row| row.get("id")))
+    }
+
+    /// What was noted about a message, the oldest first; at most 1,000.
+    pub async fn traces(&self, partition: PartitionUid, transaction_id: &str) -> Result<Vec<Trace>, MessagesError> {
+        without_nul("the transaction id", transaction_id)?;
+        let ground = &self.parts.ground;
+        let Some(entry) = ground.catalog.by_uid(&ground.database, partition).await? else { return Ok(Vec::new()) };
+        let connection = ground.database.acquire().await?;
+        let rows = connection.query(&MESSAGE_TRACES, &[&entry.id.0, &transaction_id, &TRACES_MAX]).await?;
+        rows.iter().map(Trace::read).collect()
+    }
+
+    /// A page of what was noted under a name, the oldest first, and how many there are in all (zero behind the last page).
+    pub async fn traces_named(&self, name: &str, page: Page) -> Result<(Vec<Trace>, i64), MessagesError> {
+        without_nul("the name of a trace", name)?;
+        let connection = self.parts.ground.database.acquire().await?;
+        let rows = connection.query(&NAMED_TRACES, &[&name, &page.limit(), &page.offset()]).await?;
+        Ok((rows.iter().map(Trace::read).collect::<Result<_, _>>()?, total(&rows)))
+    }
+
+    /// A page of the names under which something was noted, the latest first, and how many there are in all.
+    pub async fn trace_names(&self, page: Page) -> Result<(Vec<TraceName>, i64), MessagesError> {
+        let connection = self.parts.ground.database.acquire().await?;
+        let rows = connection.query(&TRACE_NAMES, &[&page.limit(), &page.offset()]).await?;
+        let name = |row: &Row| TraceName {
+            name: row.get("name"),
+            traces: row.get("traces"),
+            messages: row.get("messages"),
+            last_at: row.get("last_at"),
+        };
+        Ok((rows.iter().map(name).collect(), total(&rows)))
+    }
+}
+
+impl Trace {
+    fn read(row: &Row) -> Result<Self, MessagesError> {
+        Ok(Self {
+            id: row.get("id"),
+            queue: QueueName::new(row.get::<_, String>("queue"))?,
+            partition: PartitionName::new(row.get::<_, String>("partition"))?,
+            partition_uid: PartitionUid(row.get("partition_uid")),
+            transaction_id: row.get("transaction_id"),
+            group: row.get("consumer_group"),
+            event_type: row.get("event_type"),
+            names: row.get("names"),
+            body: Payload::new(row.get::<_, Vec<u8>>("body")),
+            at: row.get("at"),
+        })
+    }
+}
+
+fn total(rows: &[Row]) -> i64 {
+    rows.first().map_or(0, |row| row.get("total"))
+}

@@ -1,0 +1,61 @@
+//! Messages on real PostgreSQL: from push to ack, with the races forced.
+
+#[cfg(test)]
+mod support;
+
+#[cfg(test)]
+mod push;
+#[cfg(test)]
+mod pop;
+#[cfg(test)]
+mod pop_kit;
+#[cfg(test)]
+mod settle;
+#[cfg(test)]
+mod settle_kit;
+#[cfg(test)]
+mod rings;
+#[cfg(test)]
+mod settle_by_id;
+#[cfg(test)]
+mod push_order;
+#[cfg(test)]
+mod push_duplicates;
+#[cfg(test)]
+mod outbox;
+#[cfg(test)]
+mod transaction;
+#[cfg(test)]
+mod dead;
+#[cfg(test)]
+mod seek;
+#[cfg(test)]
+mod push_faults;
+#[cfg(test)]
+mod seal;
+#[cfg(test)]
+mod queues;
+#[cfg(test)]
+mod groups_admin;
+#[cfg(test)]
+mod browse;
+#[cfg(test)]
+mod maintain;
+#[cfg(test)]
+mod settle_faults;
+#[cfg(test)]
+mod pop_options;
+#[cfg(test)]
+mod pop_races;
+#[cfg(test)]
+mod pop_faults;
+#[cfg(test)]
+mod groups;
+#[cfg(test)]
+mod pop_plans;
+#[cfg(test)]
+mod push_plans;
+#[cfg(test)]
+mod settle_plans;
+#[cfg(test)]
+mod settle_durability;

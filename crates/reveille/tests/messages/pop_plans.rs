@@ -1,0 +1,88 @@
+//! Whether the plans of the hot statements are as their headers promise, on queues that are large and lopsided.
+
+use reveille::database::{SchemaName, Statement, statements};
+use reveille_testkit::{TestDatabase, assert_planned, generic_plan};
+use tokio_postgres::Client;
+
+/// 100,000 partitions, nearly all of them idle; one queue has most of them, one group has most cursors; one partition has
+/// half of all segments.
+const SKEWED: &str = "
+    insert into reveille.queue (name, namespace) select 'q' || n, 'n' || n % 10 from generate_series(1, 1000) as n;
+    insert into reveille.partition (queue, name)
+    select case when n % 10 < 8 then 1 else 1 + n % 1000 end, 'p' || n from generate_series(1, 100000) as n;
+    insert into reveille.head (partition, queue, next_seq, fresh_at)
+    select id, queue, 2, case when id % 1000 = 0 then now() end from reveille.partition;
+    insert into reveille.consumer_group (queue, name, mode, settled)
+    select n, 'g', 'all', true from generate_series(1, 1000) as n;
+    insert into reveille.cursor (partition, grp, committed, upto, due_at, lease_until, nonce)
+    select partition, queue, 1, 1,
+           case when partition % 500 = 0 then now() when partition % 100 = 0 then now() + interval '1 minute' end,
+           case when partition % 100 = 0 and partition % 500 <> 0 then now() + interval '1 minute' end, gen_random_uuid()
+    from reveille.head;
+    insert into reveille.segment (partition, last_seq, n, bytes, at, ids, payloads)
+    select case when n % 2 = 0 then 1 else n end, n, 1, 4, now(), array[gen_random_uuid()], array['body'::bytea]
+    from generate_series(1, 100000) as n;
+    analyze";
+
+const HOT: [&str; 6] = [
+    "messages/pop/claim.sql",
+    "messages/pop/claim_plain.sql",
+    "messages/pop/dues.sql",
+    "messages/pop/next.sql",
+    "messages/pop/abandon.sql",
+    "messages/pop/undo.sql",
+];
+
+async fn skewed() -> (TestDatabase, Client) {
+    let db = TestDatabase::new().await;
+    let client = db.client().await;
+    client.batch_execute(SKEWED).await.unwrap();
+    (db, client)
+}
+
+fn named(name: &str) -> &'static Statement {
+    statements().find(|statement| statement.name == name).unwrap_or_else(|| panic!("{name} is not there"))
+}
+
+#[tokio::test]
+async fn statements_of_pops_use_the_index_that_their_header_names() {
+    let (_db, client) = skewed().await;
+
+    let mut promised = 0;
+    for statement in statements().filter(|statement| statement.name.starts_with("messages/pop/")) {
+        assert_planned(&client, &SchemaName::default(), statement).await;
+        promised += usize::from(statement.planned_index().is_some());
+    }
+
+    assert!(promised >= 5, "only {promised} statements promise a plan");
+}
+
+/// A claim that reads a whole table is slow in proportion to everything that waits for later, or for nothing.
+#[tokio::test]
+async fn statements_of_pops_read_no_large_table_from_end_to_end() {
+    let (_db, client) = skewed().await;
+
+    for statement in HOT.map(named) {
+        let plan = generic_plan(&client, &SchemaName::default(), statement).await;
+        for table in ["cursor", "head", "segment", "partition", "queue", "consumer_group"] {
+            let scan = format!("Seq Scan on {table}");
+            assert!(!plan.contains(&scan), "{} reads all of {table}:\n{plan}", statement.name);
+        }
+    }
+}
+
+/// The same for what a spread does: its statements are inside a function, so it is run and what it touched is counted.
+#[tokio::test]
+async fn a_spread_touches_what_is_fresh_and_not_what_is_idle() {
+    let (_db, client) = skewed().await;
+    let scans = "select coalesce(sum(seq_tup_read), 0)::bigint from pg_stat_xact_user_tables
+         where schemaname = 'reveille' and relname in ('cursor', 'head', 'partition')";
+
+    client.batch_execute("begin; set local plan_cache_mode = force_generic_plan").await.unwrap();
+    let spread: i32 = client.query_one("select reveille.spread(array[1])", &[]).await.unwrap().get(0);
+    let read: i64 = client.query_one(scans, &[]).await.unwrap().get(0);
+    client.batch_execute("rollback").await.unwrap();
+
+    assert!(spread >= 50, "{spread}");
+    assert_eq!(read, 0, "rows read from end to end");
+}

@@ -1,0 +1,69 @@
+//! Whether the plans of what pushes ask are as their headers promise, when there is much of everything.
+
+use reveille::database::{SchemaName, Statement, statements};
+use reveille_testkit::{TestDatabase, assert_planned, generic_plan};
+use tokio_postgres::Client;
+
+const MUCH: &str = "
+    insert into reveille.queue (name, namespace) select 'q' || n, 'n' || n % 10 from generate_series(1, 2000) as n;
+    insert into reveille.partition (queue, name)
+    select case when n % 10 < 8 then 1 else 1 + n % 2000 end, 'p' || n from generate_series(1, 50000) as n;
+    insert into reveille.head (partition, queue) select id, queue from reveille.partition;
+    insert into reveille.dedup (partition, key, id, until)
+    select 1 + n % 50000, gen_random_uuid(), gen_random_uuid(), now() from generate_series(1, 50000) as n;
+    insert into reveille.outbox (queue, partition, message_id, payload)
+    select 'q1', 'p' || n, gen_random_uuid(), 'x' from generate_series(1, 20000) as n;
+    insert into reveille.segment (partition, last_seq, n, bytes, at, ids, payloads)
+    select 1 + n % 50000, n, 1, 1, now(), array[gen_random_uuid()], array['x'::bytea] from generate_series(1, 50000) as n;
+    analyze";
+
+async fn much() -> (TestDatabase, Client) {
+    let db = TestDatabase::new().await;
+    let client = db.client().await;
+    client.batch_execute(MUCH).await.unwrap();
+    (db, client)
+}
+
+fn of_pushes() -> impl Iterator<Item = &'static Statement> {
+    let steps = ["messages/push/", "messages/queue/", "messages/outbox/"];
+    statements().filter(move |statement| steps.iter().any(|step| statement.name.starts_with(step)))
+}
+
+/// Which would read a small table as a whole, and must not read a large one so.
+const LARGE_ONLY: [(&str, &str); 4] = [
+    ("messages/push/duplicates.sql", "dedup_pkey"),
+    ("messages/push/happened.sql", "segment_pkey"),
+    ("messages/queue/find.sql", "queue_name_key"),
+    ("messages/queue/list.sql", "queue_name_key"),
+];
+
+#[tokio::test]
+async fn statements_of_pushes_use_the_index_that_their_header_names() {
+    let (_db, client) = much().await;
+
+    let mut promised = 0;
+    for statement in of_pushes() {
+        assert_planned(&client, &SchemaName::default(), statement).await;
+        promised += usize::from(statement.planned_index().is_some());
+    }
+    for (name, index) in LARGE_ONLY {
+        let statement = of_pushes().find(|statement| statement.name == name).unwrap();
+        let plan = generic_plan(&client, &SchemaName::default(), statement).await;
+        assert!(plan.contains(index), "{name} does not use {index}:\n{plan}");
+    }
+
+    assert!(promised >= 6, "only {promised} statements promise a plan");
+}
+
+#[tokio::test]
+async fn no_flush_reads_a_whole_table() {
+    let (_db, client) = much().await;
+
+    for name in ["messages/push/append.sql", "messages/push/lock.sql", "messages/push/duplicates.sql"] {
+        let statement = of_pushes().find(|statement| statement.name == name).unwrap();
+        let plan = generic_plan(&client, &SchemaName::default(), statement).await;
+        for table in ["head", "outbox", "dedup", "segment", "partition"] {
+            assert!(!plan.contains(&format!("Seq Scan on {table} ")), "{name}: {plan}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What the tests of acks and of administration use.
+
+use std::time::SystemTime;
+
+use reveille::messages::{Batch, Messages, Settled, Settlement};
+use tokio::task::JoinSet;
+use tokio_postgres::Client;
+
+use crate::support::{Fixture, soon};
+
+/// Recorded, and the lease is over.
+pub(crate) const RELEASED: Settled = done(true, false);
+/// Recorded, and the rest is still leased.
+pub(crate) const KEPT: Settled = done(false, false);
+/// Recorded, and the message went to the dead letters.
+pub(crate) const DEAD: Settled = done(true, true);
+
+const fn done(released: bool, dead: bool) -> Settled {
+    Settled::Done { released, dead }
+}
+
+/// Settle one thing.
+pub(crate) async fn settle(messages: &Messages, settlement: Settlement) -> Settled {
+    soon(messages.settle(vec![settlement])).await.pop().expect("is answered").expect("is judged")
+}
+
+/// Ack a whole batch, and expect it to hold.
+pub(crate) async fn complete(messages: &Messages, batch: &Batch) {
+    for settled in soon(messages.complete(batch)).await {
+        assert_eq!(settled.expect("is judged"), RELEASED);
+    }
+}
+
+/// Where a group's cursor in the only partition is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    pub(crate) committed: i64,
+    pub(crate) failures: i32,
+    pub(crate) deliveries: i32,
+    pub(crate) leased: bool,
+    pub(crate) due: bool,
+}
+
+impl Fixture {
+    /// The only cursor there is.
+    pub(crate) async fn cursor(&self) -> Cursor {
+        let read = "select committed, failures, deliveries, lease_until is not null, due_at <= clock_timestamp()
+             from reveille.cursor";
+        let row = self.client().await.query_one(read, &[]).await.expect("there is one");
+        Cursor {
+            committed: row.get(0),
+            failures: row.get(1),
+            deliveries: row.get(2),
+            leased: row.get(3),
+            due: row.get::<_, Option<bool>>(4).unwrap_or(false),
+        }
+    }
+
+    /// What time it is in the database.
+    pub(crate) async fn now(&self) -> SystemTime {
+        self.client().await.query_one("select clock_timestamp()", &[]).await.expect("is a time").get(0)
+    }
+
+    /// Let every lease end now.
+    pub(crate) async fn expire(&self) {
+        let end = "update reveille.cursor set lease_until = clock_timestamp() - interval '1 second',
+             due_at = clock_timestamp() - interval '1 second' where lease_until is not null";
+        self.client().await.execute(end, &[]).await.expect("ends");
+    }
+
+    /// Make everything that was pushed so far older.
+    pub(crate) async fn age(&self, seconds: i32) {
+        let client = self.client().await;
+        let older = format!(
+            "update reveille.segment set at = at - interval '{seconds} seconds';
+             update reveille.head set last_at = last_at - interval '{seconds} seconds'"
+        );
+        client.batch_execute(&older).await.expect("is aged");
+    }
+}
+
+/// Something that goes on beside the test, and ends with it.
+pub(crate) struct Aside<T>(JoinSet<T>);
+
+impl<T: Send + 'static> Aside<T> {
+    pub(crate) fn begin(work: impl Future<Output = T> + Send + 'static) -> Self {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(work);
+        Self(tasks)
+    }
+
+    pub(crate) async fn done(mut self) -> T {
+        soon(self.0.join_next()).await.expect("there is one").expect("did not panic")
+    }
+}
+
+/// How many deadlocks the database has seen.
+pub(crate) async fn deadlocks(client: &Client) -> i64 {
+    let read = "select deadlocks from pg_stat_database where datname = current_database()";
+    client.query_one(read, &[]).await.expect("is a number").get(0)
+}

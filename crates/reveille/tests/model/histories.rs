@@ -1,0 +1,94 @@
+//! Thousands of random histories.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use futures_util::future::join_all;
+
+use crate::play::play;
+use crate::shrink::shrink;
+use crate::story::Story;
+use crate::world::{Eye, World, deadlocks, stranded};
+
+/// How many histories, and how many steps each has: about 0.13 s of two cores' time each.
+const HISTORIES: u64 = 1000;
+const STEPS: usize = 24;
+/// For a long night.
+const MANY_HISTORIES: u64 = 20_000;
+/// Histories at the same time: their steps meet in the same lanes, looks and statements.
+const AT_ONCE: u64 = 8;
+
+/// Seeds that failed once, and seeds worth keeping.
+const SEEDS: &str = include_str!("seeds.txt");
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_histories_agree_with_the_model() {
+    let first = fastrand::u64(..) >> 16;
+    run((0..HISTORIES).map(|nth| first + nth).collect()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes half an hour: cargo test -p reveille --test model -- --ignored"]
+async fn very_many_random_histories_agree_with_the_model() {
+    let first = fastrand::u64(..) >> 16;
+    run((0..MANY_HISTORIES).map(|nth| first + nth).collect()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kept_seeds_agree_with_the_model() {
+    let lines = SEEDS.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    run(lines.filter(|line| !line.is_empty()).map(|line| line.parse().expect("a seed")).collect()).await;
+}
+
+/// Plays them all; a failing one is shortened and told.
+async fn run(seeds: Vec<u64>) {
+    let world = World::new().await;
+    let begun = Instant::now();
+    let fault = first_fault(&world, &seeds).await;
+    println!("{} histories of {STEPS} steps in {:?}", seeds.len(), begun.elapsed());
+    if let Some(fault) = fault {
+        panic!("{fault}");
+    }
+
+    let client = world.db.client().await;
+    assert_eq!(stranded(&client, None).await, Vec::<String>::new(), "what waits is announced");
+    // Sessions tell the server what they counted when they end.
+    world.close().await;
+    assert_eq!(deadlocks(&client).await, 0, "nobody waits for each other");
+}
+
+/// The story of a seed that fails, if there is one.
+pub(crate) async fn first_fault(world: &World, seeds: &[u64]) -> Option<String> {
+    let next = AtomicU64::new(0);
+    let players = (0..AT_ONCE).map(|_| player(world, seeds, &next));
+    join_all(players).await.into_iter().flatten().next()
+}
+
+async fn player(world: &World, seeds: &[u64], next: &AtomicU64) -> Option<String> {
+    let eye = Eye::open(world.db.client().await).await;
+    loop {
+        let nth = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).ok()?;
+        let seed = *seeds.get(nth)?;
+        if nth % 100 == 0 {
+            println!("history {nth}");
+        }
+        let story = Story::from_seed(seed, STEPS);
+        let queue = format!("history-{seed}");
+        if let Err(fault) = play(world, &eye, &queue, &story).await {
+            next.store(seeds.len() as u64, Ordering::Relaxed);
+            let (story, fault) = shrink(world, &eye, &queue, story, fault).await;
+            return Some(told(seed, &story, &fault));
+        }
+    }
+}
+
+fn told(seed: u64, story: &Story, fault: &str) -> String {
+    let mut text =
+        format!("seed {seed} (add it to seeds.txt to play it again) fails, shortened to:\n{:?}\n", story.rules);
+    for (at, step) in story.steps.iter().enumerate() {
+        let _ = writeln!(text, "{at:3}  {step:?}");
+    }
+    let _ = write!(text, "{fault}");
+    text
+}

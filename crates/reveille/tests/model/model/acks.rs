@@ -1,0 +1,111 @@
+//! Acks by transaction id: many messages, leases and partitions in one call.
+
+use std::collections::BTreeMap;
+
+use reveille::messages::{LeaseId, Outcome, Settled};
+
+use super::cursor::Said;
+use super::{End, Model, Place};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Ack {
+    pub(crate) place: Place,
+    pub(crate) transaction_id: String,
+    pub(crate) lease: Option<LeaseId>,
+    pub(crate) outcome: Outcome,
+    pub(crate) error: Option<String>,
+    pub(crate) strict: bool,
+    /// The sequence it had when the process that is asked handed it out, if it kept that in mind.
+    pub(crate) remembered: Option<i64>,
+}
+
+struct Item<'a> {
+    at: usize,
+    seq: i64,
+    ack: &'a Ack,
+}
+
+impl Model {
+    pub(crate) fn acknowledge(&mut self, acks: &[Ack]) -> Vec<Settled> {
+        let mut answers = vec![Settled::NotFound; acks.len()];
+        let mut bundles: BTreeMap<(Place, LeaseId), Vec<Item<'_>>> = BTreeMap::new();
+        for (at, ack) in acks.iter().enumerate() {
+            match self.find(ack) {
+                Ok((lease, seq)) => bundles.entry((ack.place, lease)).or_default().push(Item { at, seq, ack }),
+                Err(refused) => answers[at] = refused,
+            }
+        }
+        for ((place, lease), items) in bundles {
+            for (at, settled) in self.judge(place, lease, items) {
+                answers[at] = settled;
+            }
+        }
+        answers
+    }
+
+    fn find(&self, ack: &Ack) -> Result<(LeaseId, i64), Settled> {
+        if let (Some(lease), Some(seq)) = (ack.lease, ack.remembered) {
+            return Ok((lease, seq));
+        }
+        let (partition, group) = ack.place;
+        if !self.groups.contains(&group) {
+            return Err(Settled::NotFound);
+        }
+        let cursor = self.cursor(ack.place);
+        let lease = match (ack.lease, cursor.nonce) {
+            (Some(said), Some(held)) if said != held => return Err(Settled::LeaseLost),
+            (_, None) => return Err(Settled::LeaseLost),
+            (_, Some(held)) => held,
+        };
+        let seq =
+            self.logs.get(&partition).and_then(|log| log.find(&ack.transaction_id, cursor.committed, cursor.through));
+        seq.map(|seq| (lease, seq)).ok_or(Settled::NotFound)
+    }
+
+    /// The first message that was not completed stops everything behind it, and the lease is charged once.
+    fn judge(&mut self, place: Place, lease: LeaseId, mut items: Vec<Item<'_>>) -> Vec<(usize, Settled)> {
+        let before = self.cursor(place);
+        if before.nonce != Some(lease) {
+            return items.iter().map(|item| (item.at, Settled::LeaseLost)).collect();
+        }
+        let strict = items.iter().any(|item| item.ack.strict && item.ack.lease.is_some());
+        let mut answers = Vec::new();
+        if !self.hears_again(place, &Said { lease, end: &end(&items), strict }) {
+            let late = |item: &mut Item<'_>| item.ack.outcome != Outcome::Completed && item.seq <= before.committed;
+            answers.extend(items.extract_if(.., late).map(|item| (item.at, Settled::Passed)));
+        }
+        if items.is_empty() {
+            return answers;
+        }
+        let end = end(&items);
+        let settled = self.settle(place, &Said { lease, end: &end, strict });
+        let stop = if let End::At(seq, ..) = end { Some(seq) } else { None };
+        answers.extend(items.iter().map(|item| {
+            let completed = item.ack.outcome == Outcome::Completed;
+            let settled = match settled {
+                Settled::Done { .. } | Settled::Already if completed && item.seq <= before.committed => {
+                    Settled::Already
+                }
+                Settled::Done { released, dead } => match stop {
+                    Some(stop) if item.seq > stop && matches!(item.ack.outcome, Outcome::Completed | Outcome::Dead) => {
+                        Settled::Redelivered
+                    }
+                    Some(stop) if item.seq == stop && completed && !dead => Settled::Redelivered,
+                    _ => Settled::Done { released, dead: dead && stop == Some(item.seq) },
+                },
+                Settled::Already if completed && stop.is_some() => Settled::Redelivered,
+                refused => refused,
+            };
+            (item.at, settled)
+        }));
+        answers
+    }
+}
+
+/// The first message that was not completed, and the worst that is said of it; else the last completed one.
+fn end(items: &[Item<'_>]) -> End {
+    let stop = items.iter().filter(|item| item.ack.outcome != Outcome::Completed);
+    let stop = stop.min_by_key(|item| (item.seq, std::cmp::Reverse(item.ack.outcome)));
+    let last = items.iter().map(|item| item.seq).max().unwrap_or_default();
+    stop.map_or(End::Through(last), |stop| End::At(stop.seq, stop.ack.outcome, stop.ack.error.clone()))
+}

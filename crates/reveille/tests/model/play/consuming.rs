@@ -1,0 +1,263 @@
+//! Pops, and everything a consumer says about its leases.
+
+use std::collections::BTreeMap;
+
+use reveille::messages::{
+    Acknowledgement, Batch, LeaseId, Message, MessagesError, Outcome, PartitionLease, PartitionUid, Pop, Settled,
+    Settlement, Subscription,
+};
+
+use super::{Held, Play, agree, group_name, partition_name};
+use crate::model::{Ack, Asked, Begin, Check, End, Given, Place, Said, Share, Stored};
+use crate::story::{How, Step, Which};
+
+impl Play<'_> {
+    /// Whether something came.
+    pub(super) async fn pop(&mut self, step: &Step) -> Check<bool> {
+        let Step::Pop { node, group, partition, batch, partitions, auto, begin, remember } = step else {
+            return Ok(false);
+        };
+        let place = partition.map(partition_name);
+        let place =
+            place.map_or_else(|| Pop::queue(self.queue.clone()), |name| Pop::partition(self.queue.clone(), name));
+        let pop = place.group(group_name(*group)).batch((*batch).into()).partitions((*partitions).into());
+        let pop = if *auto { pop.auto_ack() } else { pop };
+        let pop = pop.subscription(if *begin == Begin::New { Subscription::New } else { Subscription::All });
+        let newest: BTreeMap<u8, i64> = self.model.logs.iter().map(|(p, log)| (*p, log.newest())).collect();
+        // Before anything is moved from the outbox: that would be new to a group that wants what is new.
+        self.model.register(*group, *begin);
+        let popped = self.node(*node).pop(pop).await.map_err(|error| format!("a pop failed: {error:?}"))?;
+        self.look().await;
+
+        let asked = Asked {
+            group: *group,
+            partition: *partition,
+            batch: (*batch).into(),
+            partitions: (*partitions).into(),
+            auto: *auto,
+            goes_on: false,
+        };
+        self.got(&asked, popped, &newest, remember.then_some(*node))
+    }
+
+    /// Whether something came, and it was allowed to.
+    fn got(
+        &mut self,
+        asked: &Asked,
+        popped: Option<Batch>,
+        newest: &BTreeMap<u8, i64>,
+        remembered_by: Option<u8>,
+    ) -> Check<bool> {
+        let given = popped.as_ref().map(given);
+        self.model.pop(asked, given.as_ref(), &self.now.rows, newest)?;
+        self.compare()?;
+        if given.is_none() && !self.model.rules.paused && asked.partition.is_none() {
+            agree("what is left in the outbox", &self.model.outbox.len(), &0)?;
+        }
+        let came = popped.is_some();
+        if let Some(batch) = popped {
+            self.hold(batch, asked.group, remembered_by);
+        }
+        Ok(came)
+    }
+
+    /// As a completion and a pop, one after the other.
+    pub(super) async fn next(&mut self, node: u8, which: Which, batch: u8, partitions: u8) -> Check {
+        let Some((held, _)) = self.pick(which) else { return Ok(()) };
+        let group = held.group;
+        let parts = 0..held.parts.len();
+        let asked: Vec<Asking> = parts.map(|part| said(held, part, How::Complete)).collect();
+        let pop = Pop::queue(self.queue.clone()).group(group_name(group));
+        let pop = pop.batch(batch.into()).partitions(partitions.into());
+        let newest: BTreeMap<u8, i64> = self.model.logs.iter().map(|(p, log)| (*p, log.newest())).collect();
+        let next = self.node(node).next(&held.batch, pop).await.map_err(|error| format!("a next failed: {error:?}"))?;
+        self.look().await;
+        self.expect_settled(&asked, next.settled, false)?;
+        let (batch, partitions) = (batch.into(), partitions.into());
+        let asked = Asked { group, partition: None, batch, partitions, auto: false, goes_on: true };
+        self.got(&asked, next.batch, &newest, None).map(|_| ())
+    }
+
+    fn hold(&mut self, batch: Batch, group: u8, remembered_by: Option<u8>) {
+        if let Some(node) = remembered_by {
+            self.node(node).remember(&batch);
+        }
+        let partitions = batch.partitions.iter().map(number);
+        let parts = partitions.map(|partition| (partition, self.model.cursor((partition, group)).through)).collect();
+        self.held.push(Held { batch, group, parts, remembered_by });
+    }
+
+    fn pick(&self, which: Which) -> Option<(&Held, usize)> {
+        let held = self.held.iter().rev().nth(usize::from(which.back) % self.held.len().max(1))?;
+        Some((held, usize::from(which.part) % held.parts.len()))
+    }
+
+    pub(super) async fn settle(&mut self, node: u8, which: &[Which], how: How, (strict, twice): (bool, bool)) -> Check {
+        let mut asked = Vec::new();
+        for which in which {
+            let Some((held, part)) = self.pick(*which) else { return Ok(()) };
+            let said = said(held, part, how);
+            asked.extend(std::iter::repeat_n(said, 1 + usize::from(twice)));
+        }
+        let strictly = |settlement: Settlement| if strict { settlement.strict() } else { settlement };
+        let settlements = asked.iter().map(|(settlement, ..)| strictly(settlement.clone())).collect();
+        let answers = self.node(node).settle(settlements).await;
+        self.expect_settled(&asked, answers, strict)
+    }
+
+    fn expect_settled(
+        &mut self,
+        asked: &[Asking],
+        answers: Vec<Result<Settled, MessagesError>>,
+        strict: bool,
+    ) -> Check {
+        agree("how many answers", &answers.len(), &asked.len())?;
+        for ((_, place, lease, end), answer) in asked.iter().zip(answers) {
+            let told = answer.map_err(|error| format!("a settlement failed: {error:?}"))?;
+            let expected = match lease {
+                Some(lease) => self.model.settle(*place, &Said { lease: *lease, end, strict }),
+                None if matches!(end, End::Through(_)) => Settled::Already,
+                None => Settled::Passed,
+            };
+            agree("a settlement", &told, &expected)?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn acknowledge(
+        &mut self,
+        node: u8,
+        which: &[Which],
+        said: &[(u8, Outcome)],
+        (named, strict): (bool, bool),
+    ) -> Check {
+        let mut acks = Vec::new();
+        for which in which {
+            let Some((held, part)) = self.pick(*which) else { return Ok(()) };
+            acks.extend(said.iter().map(|(at, outcome)| ack(held, part, (*at, *outcome), (node, named, strict))));
+        }
+        let asked = acks.iter().map(|(uid, ack)| acknowledgement(*uid, ack)).collect();
+        let answers = self.node(node).acknowledge(asked).await;
+        let acks: Vec<Ack> = acks.into_iter().map(|(_, ack)| ack).collect();
+        let expected = self.model.acknowledge(&acks);
+        let told: Result<Vec<Settled>, _> = answers.into_iter().collect();
+        agree("acknowledgements", &told.map_err(|error| format!("an acknowledgement failed: {error:?}"))?, &expected)
+    }
+
+    pub(super) async fn release(&mut self, node: u8, which: Which) -> Check {
+        let Some(lease) = self.pick(which).and_then(|(held, _)| held.batch.lease) else { return Ok(()) };
+        let released = self.node(node).release(lease).await.map_err(|error| format!("a release failed: {error:?}"))?;
+        let places: Vec<Place> = self.leased(lease);
+        for place in &places {
+            self.model.settle(*place, &Said { lease, end: &End::Released, strict: false });
+        }
+        agree("how much was released", &released, &places.len())
+    }
+
+    pub(super) async fn renew(&mut self, node: u8, which: Which, strict: bool) -> Check {
+        let Some(lease) = self.pick(which).and_then(|(held, _)| held.batch.lease) else { return Ok(()) };
+        let node = self.node(node);
+        let renewed = if strict { node.renew_strictly(lease, None).await } else { node.renew(lease, None).await };
+        let renewed = renewed.map_err(|error| format!("a renewal failed: {error:?}"))?;
+        let mut count = 0;
+        for place in self.leased(lease) {
+            let held = self.model.cursors.get_mut(&place).and_then(|cursor| cursor.lease.as_mut());
+            if let Some(held) = held.filter(|held| !(strict && held.ended)) {
+                held.ended = false;
+                count += 1;
+            }
+        }
+        agree("what was renewed", &renewed.map(|renewed| renewed.partitions), &(count > 0).then_some(count))
+    }
+
+    fn leased(&self, lease: LeaseId) -> Vec<Place> {
+        let mine =
+            self.model.cursors.iter().filter(|(_, cursor)| cursor.nonce == Some(lease) && cursor.lease.is_some());
+        mine.map(|(place, _)| *place).collect()
+    }
+}
+
+fn number(lease: &PartitionLease) -> u8 {
+    lease.partition.as_str()[1..].parse().expect("a number")
+}
+
+fn given(batch: &Batch) -> Given {
+    let share = |lease: &PartitionLease| Share {
+        partition: number(lease),
+        deliveries: lease.deliveries,
+        messages: lease.messages.iter().map(|message| (message.seq, stored(message))).collect(),
+    };
+    Given { lease: batch.lease, shares: batch.partitions.iter().map(share).collect() }
+}
+
+fn stored(message: &Message) -> Stored {
+    Stored {
+        id: message.id,
+        transaction_id: message.transaction_id.clone(),
+        payload: message.payload.as_bytes().to_owned(),
+        only: None,
+        deleted: false,
+    }
+}
+
+type Asking = (Settlement, Place, Option<LeaseId>, End);
+
+fn said(held: &Held, part: usize, how: How) -> Asking {
+    let lease = &held.batch.partitions[part];
+    let (partition, through) = held.parts[part];
+    let at = |offset: u8| lease.messages[0].seq + i64::from(offset);
+    let (settlement, end) = match how {
+        How::Complete => (Settlement::complete(lease), End::Through(through)),
+        How::Through(offset) => (Settlement::complete_through(lease, at(offset)), End::Through(at(offset))),
+        How::Stop(offset, Outcome::Retry) => (Settlement::retry(lease, at(offset)), stop(at(offset), Outcome::Retry)),
+        How::Stop(offset, Outcome::Failed) => {
+            (Settlement::fail(lease, at(offset), error(Outcome::Failed)), stop(at(offset), Outcome::Failed))
+        }
+        How::Stop(offset, _) => {
+            (Settlement::dead(lease, at(offset), error(Outcome::Dead)), stop(at(offset), Outcome::Dead))
+        }
+        How::Release => (Settlement::release(lease), End::Released),
+    };
+    (settlement, (partition, held.group), held.batch.lease, end)
+}
+
+fn stop(seq: i64, outcome: Outcome) -> End {
+    End::At(seq, outcome, (outcome != Outcome::Retry).then(|| error(outcome)))
+}
+
+fn error(outcome: Outcome) -> String {
+    format!("it is {outcome:?}")
+}
+
+fn ack(
+    held: &Held,
+    part: usize,
+    (at, outcome): (u8, Outcome),
+    (node, named, strict): (u8, bool, bool),
+) -> (PartitionUid, Ack) {
+    let lease = &held.batch.partitions[part];
+    let message = &lease.messages[usize::from(at) % lease.messages.len()];
+    let name = message.transaction_id.clone();
+    let first = lease.messages.iter().find(|message| message.transaction_id == name).map(|message| message.seq);
+    let ack = Ack {
+        place: (held.parts[part].0, held.group),
+        lease: held.batch.lease.filter(|_| named),
+        outcome,
+        error: (outcome != Outcome::Completed).then(|| error(outcome)),
+        strict,
+        remembered: first.filter(|_| held.remembered_by == Some(node) && held.batch.lease.is_some()),
+        transaction_id: name,
+    };
+    (lease.partition_uid, ack)
+}
+
+fn acknowledgement(uid: PartitionUid, ack: &Ack) -> Acknowledgement {
+    let said =
+        Acknowledgement::new(uid, ack.transaction_id.clone()).group(group_name(ack.place.1)).outcome(ack.outcome);
+    let said = ack.lease.map_or(said.clone(), |lease| said.lease(lease));
+    let said = match &ack.error {
+        Some(error) => said.error(error.clone()),
+        None => said,
+    };
+    if ack.strict { said.strict() } else { said }
+}

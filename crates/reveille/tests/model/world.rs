@@ -1,0 +1,61 @@
+//! The real thing: one database for many histories, two processes' worth of library, and a look behind their backs.
+
+mod snapshot;
+
+use reveille::database::{Database, DatabaseOptions};
+use reveille::messages::{Messages, MessagesOptions};
+use reveille_testkit::TestDatabase;
+use tokio_postgres::Client;
+
+pub(crate) use snapshot::{Due, Eye, Row, Rows, Snapshot};
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) db: TestDatabase,
+    /// As if they were two processes: they share nothing but the database.
+    pub(crate) nodes: Vec<Messages>,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let db = TestDatabase::new().await;
+        let mut nodes = Vec::new();
+        for _ in 0..2 {
+            let database = Database::connect(DatabaseOptions::new(db.url())).await.expect("connects");
+            nodes.push(Messages::new(&database, MessagesOptions::default()));
+        }
+        Self { db, nodes }
+    }
+
+    pub(crate) async fn close(&self) {
+        for node in &self.nodes {
+            node.close().await;
+            node.database().close().await;
+        }
+    }
+}
+
+pub(crate) async fn deadlocks(client: &Client) -> i64 {
+    let counted = "select deadlocks from pg_stat_database where datname = current_database()";
+    client.query_one(counted, &[]).await.expect("the server counts deadlocks").get(0)
+}
+
+/// Places of the queue (null for all) where messages wait and nothing says so; every word of it in one snapshot.
+pub(crate) async fn stranded(client: &Client, queue: Option<&str>) -> Vec<String> {
+    let found = client.query(STRANDED, &[&queue]).await.expect("the invariant can be asked");
+    found.iter().map(|row| row.get(0)).collect()
+}
+
+const STRANDED: &str = "
+    select format('%s/%s/%s: next %s, committed %s, upto %s', queue.name, partition.name, consumer_group.name,
+                  head.next_seq, cursor.committed, cursor.upto)
+    from reveille.consumer_group
+    join reveille.queue on queue.id = consumer_group.queue
+    join reveille.head on head.queue = queue.id
+    join reveille.partition on partition.id = head.partition
+    left join reveille.cursor on cursor.partition = head.partition and cursor.grp = consumer_group.id
+    where ($1::text is null or queue.name = $1)
+      and consumer_group.settled
+      and head.next_seq - 1 > greatest(coalesce(cursor.committed, 0), head.first_seq - 1)
+      and cursor.due_at is null
+      and head.fresh_at is null";

@@ -1,0 +1,96 @@
+//! The routes of queues, in the words of Queen MQ's clients.
+//!
+//! Each file is one kind of request: it reads what was said, calls one verb of the library, and writes what came of it.
+//! Holds no queue logic. What differs from Queen is told in `docs/compatibility.md`.
+
+mod ack;
+mod answer;
+mod configure;
+mod dead;
+mod groups;
+mod lease;
+mod maintenance;
+mod messages;
+pub(crate) mod metrics;
+mod pop;
+mod push;
+mod queues;
+mod status;
+mod traces;
+mod transaction;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use tokio::time::timeout;
+
+use crate::problem::Problem;
+use crate::service::Service;
+
+const TOO_LONG: Problem = Problem::new(
+    StatusCode::SERVICE_UNAVAILABLE,
+    "timeout",
+    "it took too long; whether it was done is not known, and asking again with the same ids is safe",
+);
+
+pub(crate) fn routes(service: &Arc<Service>) -> Router<Arc<Service>> {
+    let limit = service.limits.request_timeout;
+    prompt().layer(from_fn_with_state(limit, in_time)).merge(waiting())
+}
+
+/// Long polls have deadlines of their own.
+fn waiting() -> Router<Arc<Service>> {
+    Router::new()
+        .route("/api/v1/pop", get(pop::space))
+        .route("/api/v1/pop/queue/{queue}", get(pop::queue))
+        .route("/api/v1/pop/queue/{queue}/partition/{partition}", get(pop::partition))
+}
+
+fn prompt() -> Router<Arc<Service>> {
+    Router::new()
+        .route("/api/v1/push", post(push::push))
+        .route("/api/v1/ack", post(ack::one))
+        .route("/api/v1/ack/batch", post(ack::batch))
+        .route("/api/v1/transaction", post(transaction::transaction))
+        .route("/api/v1/lease/{lease}/extend", post(lease::extend))
+        .route("/api/v1/configure", post(configure::configure))
+        .route("/api/v1/resources/queues", get(queues::list))
+        .route("/api/v1/resources/queues/{queue}", get(queues::one).delete(queues::delete))
+        .route("/api/v1/resources/namespaces", get(queues::namespaces))
+        .route("/api/v1/resources/tasks", get(queues::tasks))
+        .route("/api/v1/dlq", get(dead::list).delete(dead::delete_all))
+        .route("/api/v1/dlq/redrive", post(dead::redrive))
+        .route("/api/v1/dlq/{letter}/replay", post(dead::redrive_one))
+        .route("/api/v1/dlq/{letter}", delete(dead::delete_one))
+        .route("/api/v1/messages", get(messages::list))
+        .route("/api/v1/messages/{partition}/{transaction}", get(messages::one).delete(messages::delete))
+        .route("/api/v1/traces", post(traces::add))
+        .route("/api/v1/traces/names", get(traces::names))
+        .route("/api/v1/traces/by-name/{name}", get(traces::by_name))
+        .route("/api/v1/traces/{partition}/{transaction}", get(traces::of_message))
+        .route("/api/v1/consumer-groups", get(groups::list))
+        .route("/api/v1/consumer-groups/lagging", get(groups::lagging))
+        .route("/api/v1/consumer-groups/{group}", get(groups::one).delete(groups::delete))
+        .route("/api/v1/consumer-groups/{group}/subscription", post(groups::subscription))
+        .route("/api/v1/consumer-groups/{group}/queues/{queue}", delete(groups::delete_from))
+        .route("/api/v1/consumer-groups/{group}/queues/{queue}/seek", post(groups::seek))
+        .route(
+            "/api/v1/consumer-groups/{group}/queues/{queue}/partitions/{partition}/seek",
+            post(groups::seek_partition),
+        )
+        .route("/api/v1/system/maintenance", get(maintenance::pushes).post(maintenance::switch_pushes))
+        .route("/api/v1/system/maintenance/pop", get(maintenance::pops).post(maintenance::switch_pops))
+        .route("/api/v1/status", get(status::status))
+        .route("/metrics", get(metrics::metrics))
+        .route("/metrics/prometheus", get(metrics::metrics))
+}
+
+async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Response {
+    timeout(limit, next.run(request)).await.unwrap_or_else(|_| TOO_LONG.into_response())
+}

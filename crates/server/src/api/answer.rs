@@ -1,0 +1,51 @@
+//! Answers of several routes.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::problem::Problem;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const UNWRITABLE: Problem =
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "this server could not write its answer");
+
+/// A page of a list, as clients like to have it beside the list.
+#[derive(Debug, Serialize)]
+pub(super) struct Pagination {
+    limit: u32,
+    offset: u32,
+    total: i64,
+    #[serde(rename = "hasMore")]
+    has_more: bool,
+}
+
+impl Pagination {
+    pub(super) fn new((limit, offset): (u32, u32), shown: usize, total: i64) -> Self {
+        let behind = i64::from(offset) + i64::try_from(shown).unwrap_or(i64::MAX);
+        Self { limit, offset, total, has_more: behind < total }
+    }
+}
+
+/// No content: no body, and no word about its length or kind. A 204 that has one makes Node's client drop the connection.
+pub(super) fn nothing() -> Response {
+    StatusCode::NO_CONTENT.into_response()
+}
+
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => of_bytes(status, bytes),
+        Err(_) => UNWRITABLE.into_response(),
+    }
+}
+
+pub(super) fn ok(value: &impl Serialize) -> Response {
+    json(StatusCode::OK, value)
+}
+
+pub(super) fn of_bytes(status: StatusCode, bytes: impl Into<Bytes>) -> Response {
+    (status, [(CONTENT_TYPE, JSON)], Body::from(bytes.into())).into_response()
+}

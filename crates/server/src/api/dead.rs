@@ -1,0 +1,203 @@
+//! `/api/v1/dlq`: messages that groups gave up on.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use reveille::messages::{DeadLetter, DeadLetterId, DeadLetters, Page};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::answer::{self, Pagination};
+use crate::problem::Problem;
+use crate::service::Service;
+use crate::wire::json::{Bounded, Carried, parse};
+use crate::wire::moment;
+use crate::wire::names::{self, Names};
+use crate::wire::query::Query;
+
+/// Letters of one page, if nothing is said.
+const PAGE: u32 = 100;
+/// Letters of one page at most: each may be as large as a payload may be.
+const PAGE_MAX: u32 = 1000;
+/// Named in one request.
+const LETTERS_MAX: usize = 10_000;
+
+pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+    let page = page(&query, PAGE)?;
+    let which = Which::asked(&query).read()?;
+    let found = service.messages.dead_letters(&which, Page::new(page.0, page.1)?).await?;
+    Ok(answer::ok(&Told {
+        messages: found.letters.iter().map(Letter::new).collect(),
+        total: found.total,
+        pagination: Pagination::new(page, found.letters.len(), found.total),
+    }))
+}
+
+/// Back to work: the letters named in `ids`, or all that match.
+pub(super) async fn redrive(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+    let which: Which = parse(&body)?;
+    let redriven = match which.letters()? {
+        Some(letters) => service.messages.redrive(&letters).await?,
+        None => service.messages.redrive_all(&which.chosen()?).await?,
+    };
+    Ok(answer::ok(&json!({ "success": true, "redriven": redriven })))
+}
+
+pub(super) async fn redrive_one(
+    State(service): State<Arc<Service>>,
+    Names(letter): Names<String>,
+) -> Result<Response, Problem> {
+    let redriven = service.messages.redrive(&[letter_id(&letter)?]).await?;
+    Ok(answer::ok(&json!({ "success": redriven > 0, "redriven": redriven })))
+}
+
+pub(super) async fn delete_one(
+    State(service): State<Arc<Service>>,
+    Names(letter): Names<String>,
+) -> Result<Response, Problem> {
+    let deleted = service.messages.delete_dead_letters(&[letter_id(&letter)?]).await?;
+    Ok(answer::ok(&json!({ "deleted": deleted > 0, "count": deleted })))
+}
+
+pub(super) async fn delete_all(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+    let mut which = Which::asked(&query);
+    which.all = Some(query.is("all"));
+    let deleted = service.messages.delete_all_dead_letters(&which.chosen()?).await?;
+    Ok(answer::ok(&json!({ "deleted": deleted > 0, "count": deleted })))
+}
+
+/// `limit` and `offset`, the first within bounds.
+pub(super) fn page(query: &Query, usual: u32) -> Result<(u32, u32), Problem> {
+    let limit = query.count("limit")?.unwrap_or(usual).min(PAGE_MAX);
+    Ok((limit, query.count("offset")?.unwrap_or(0)))
+}
+
+/// Which letters, as it is spelt in a query or a body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Which {
+    ids: Option<Bounded<serde_json::Value, LETTERS_MAX>>,
+    queue: Option<String>,
+    consumer_group: Option<String>,
+    partition: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    text: Option<String>,
+    all: Option<bool>,
+}
+
+impl Which {
+    fn asked(query: &Query) -> Self {
+        Self {
+            ids: None,
+            queue: query.owned("queue"),
+            consumer_group: query.owned("consumerGroup"),
+            partition: query.owned("partition"),
+            from: query.owned("from"),
+            to: query.owned("to"),
+            text: query.owned("text"),
+            all: None,
+        }
+    }
+
+    fn letters(&self) -> Result<Option<Vec<DeadLetterId>>, Problem> {
+        let Some(Bounded(ids)) = &self.ids else { return Ok(None) };
+        let read = |id: &serde_json::Value| match id {
+            serde_json::Value::String(text) => letter_id(text),
+            other => letter_id(&other.to_string()),
+        };
+        ids.iter().map(read).collect::<Result<Vec<_>, _>>().map(Some)
+    }
+
+    /// For what changes something: all of them only if that was said.
+    fn chosen(&self) -> Result<DeadLetters, Problem> {
+        let which = self.read()?;
+        if which == DeadLetters::all() && self.all != Some(true) {
+            return Err(Problem::invalid(
+                "say which ones: ids, queue, consumerGroup, partition, from, to, text, or all: true",
+            ));
+        }
+        Ok(which)
+    }
+
+    fn read(&self) -> Result<DeadLetters, Problem> {
+        let mut which = DeadLetters::all();
+        if let Some(queue) = &self.queue {
+            which = which.queue(names::queue(queue.clone())?);
+        }
+        if self.consumer_group.is_some() {
+            which = which.group(names::group(self.consumer_group.clone())?);
+        }
+        if let Some(partition) = &self.partition {
+            which = which.partition(names::partition(partition.clone())?);
+        }
+        if let Some(from) = &self.from {
+            which = which.since(moment::expect("from", from)?);
+        }
+        if let Some(to) = &self.to {
+            which = which.before(moment::expect("to", to)?);
+        }
+        if let Some(text) = &self.text {
+            which = which.text(text.clone());
+        }
+        Ok(which)
+    }
+}
+
+fn letter_id(text: &str) -> Result<DeadLetterId, Problem> {
+    let number = text.parse().map_err(|_| Problem::invalid(format!("{text:?} is no id of a dead letter")))?;
+    Ok(DeadLetterId(number))
+}
+
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    messages: Vec<Letter<'a>>,
+    total: i64,
+    pagination: Pagination,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Letter<'a> {
+    /// A text, as all ids of Queen are.
+    id: String,
+    message_id: Uuid,
+    transaction_id: &'a str,
+    partition_id: Uuid,
+    queue: &'a str,
+    partition: &'a str,
+    consumer_group: Option<&'a str>,
+    error_message: Option<&'a str>,
+    retry_count: i32,
+    deliveries: i32,
+    data: Option<Carried<'a>>,
+    producer_sub: Option<&'a str>,
+    trace_id: Option<Uuid>,
+    created_at: String,
+    failed_at: String,
+}
+
+impl<'a> Letter<'a> {
+    fn new(letter: &'a DeadLetter) -> Self {
+        Self {
+            id: letter.id.0.to_string(),
+            message_id: letter.message_id.0,
+            transaction_id: &letter.transaction_id,
+            partition_id: letter.partition_uid.0,
+            queue: letter.queue.as_str(),
+            partition: letter.partition.as_str(),
+            consumer_group: letter.group.as_ref().map(reveille::messages::GroupName::as_str),
+            error_message: letter.error.as_deref(),
+            retry_count: letter.failures,
+            deliveries: letter.deliveries,
+            data: letter.payload.as_ref().map(|payload| Carried::of(payload.as_bytes())),
+            producer_sub: letter.producer.as_deref(),
+            trace_id: letter.trace_id,
+            created_at: moment::spell(letter.pushed_at),
+            failed_at: moment::spell(letter.dead_at),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! `/api/v1/consumer-groups`: how far they are, where they begin, and being rid of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use reveille::messages::{
+    Began, GroupDescription, GroupName, GroupState, PartitionLag, PartitionName, QueueName, SeekTo, Subscriptions,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::answer;
+use crate::problem::Problem;
+use crate::service::Service;
+use crate::wire::json::parse;
+use crate::wire::moment;
+use crate::wire::names::{self, Names};
+use crate::wire::query::Query;
+
+/// Partitions in one answer.
+const PARTITIONS_MAX: u32 = 10_000;
+/// What counts as lagging, if nothing is said.
+const LAGGING: u32 = 3600;
+
+pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+    let queue = query.owned("queue").map(names::queue).transpose()?;
+    let groups = service.messages.groups(queue.as_ref(), None).await?;
+    Ok(answer::ok(&groups.iter().map(spelt).collect::<Vec<_>>()))
+}
+
+pub(super) async fn lagging(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+    let behind = Duration::from_secs(query.count("minLagSeconds")?.unwrap_or(LAGGING).into());
+    let rows = service.messages.group_partitions(None, None, behind, PARTITIONS_MAX).await?;
+    let told = rows.iter().filter(|row| row.lag > 0).map(|row| {
+        let mut told = place(row);
+        told["consumerGroup"] = row.group.as_str().into();
+        told["queueName"] = row.queue.as_str().into();
+        told
+    });
+    Ok(answer::ok(&told.collect::<Vec<_>>()))
+}
+
+/// Partition by partition, under the names of the queues.
+pub(super) async fn one(State(service): State<Arc<Service>>, Names(group): Names<String>) -> Result<Response, Problem> {
+    let group = group_of(group)?;
+    let rows = service.messages.group_partitions(None, Some(&group), Duration::ZERO, PARTITIONS_MAX).await?;
+    let mut queues: Map<String, Value> = Map::new();
+    for row in &rows {
+        let queue = queues.entry(row.queue.as_str()).or_insert_with(|| json!({ "partitions": [] }));
+        if let Some(partitions) = queue["partitions"].as_array_mut() {
+            partitions.push(place(row));
+        }
+    }
+    Ok(answer::ok(&queues))
+}
+
+pub(super) async fn delete(
+    State(service): State<Arc<Service>>,
+    Names(group): Names<String>,
+    query: Query,
+) -> Result<Response, Problem> {
+    forget(&service, &group_of(group)?, None, &query).await
+}
+
+pub(super) async fn delete_from(
+    State(service): State<Arc<Service>>,
+    Names((group, queue)): Names<(String, String)>,
+    query: Query,
+) -> Result<Response, Problem> {
+    forget(&service, &group_of(group)?, Some(&names::queue(queue)?), &query).await
+}
+
+/// Without a word about the metadata it is forgotten too, as Queen does.
+async fn forget(
+    service: &Service,
+    group: &GroupName,
+    queue: Option<&QueueName>,
+    query: &Query,
+) -> Result<Response, Problem> {
+    let keep = matches!(query.text("deleteMetadata"), Some("false" | "0"));
+    let how = if keep { Subscriptions::Keep } else { Subscriptions::Forget };
+    let deleted = service.messages.delete_group(queue, group, how).await?;
+    Ok(answer::ok(&json!({
+        "success": true,
+        "consumerGroup": group.as_str(),
+        "queueName": queue.map(QueueName::as_str),
+        "deletedPartitions": deleted.partitions,
+        "metadataDeleted": !keep,
+    })))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NewBeginning {
+    subscription_timestamp: Option<String>,
+}
+
+pub(super) async fn subscription(
+    State(service): State<Arc<Service>>,
+    Names(group): Names<String>,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let group = group_of(group)?;
+    let said: NewBeginning = parse(&body)?;
+    let text = said.subscription_timestamp.ok_or_else(|| Problem::invalid("subscriptionTimestamp is required"))?;
+    let rows = service.messages.change_subscription(&group, moment::expect("subscriptionTimestamp", &text)?).await?;
+    Ok(answer::ok(&json!({
+        "success": true, "consumerGroup": group.as_str(), "newTimestamp": text, "rowsUpdated": rows,
+    })))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Target {
+    to_end: Option<bool>,
+    to_beginning: Option<bool>,
+    timestamp: Option<String>,
+}
+
+impl Target {
+    fn read(&self) -> Result<Option<SeekTo>, Problem> {
+        match (self.to_end, self.to_beginning, &self.timestamp) {
+            (Some(true), ..) => Ok(Some(SeekTo::End)),
+            (_, Some(true), _) => Ok(Some(SeekTo::Beginning)),
+            (.., Some(text)) => Ok(Some(SeekTo::Time(moment::expect("timestamp", text)?))),
+            _ => Ok(None),
+        }
+    }
+}
+
+pub(super) async fn seek(
+    State(service): State<Arc<Service>>,
+    Names((group, queue)): Names<(String, String)>,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let target: Target = parse(&body)?;
+    let to = target.read()?.ok_or_else(|| Problem::invalid("toEnd or timestamp is required"))?;
+    sought(&service, (&group_of(group)?, &names::queue(queue)?, None), to, &target).await
+}
+
+/// Without a word, to the end: Queen knows nothing else here.
+pub(super) async fn seek_partition(
+    State(service): State<Arc<Service>>,
+    Names((group, queue, partition)): Names<(String, String, String)>,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let target: Target = if body.is_empty() { Target::default() } else { parse(&body)? };
+    let to = target.read()?.unwrap_or(SeekTo::End);
+    let partition = names::partition(partition)?;
+    sought(&service, (&group_of(group)?, &names::queue(queue)?, Some(&partition)), to, &target).await
+}
+
+async fn sought(
+    service: &Service,
+    (group, queue, partition): (&GroupName, &QueueName, Option<&PartitionName>),
+    to: SeekTo,
+    target: &Target,
+) -> Result<Response, Problem> {
+    let sought = service.messages.seek(queue, group, partition, to).await?;
+    Ok(answer::ok(&json!({
+        "success": true,
+        "consumerGroup": group.as_str(),
+        "queueName": queue.as_str(),
+        "partition": partition.map(PartitionName::as_str),
+        "seekToEnd": to == SeekTo::End,
+        "targetTimestamp": target.timestamp,
+        "partitionsUpdated": sought.partitions,
+        "partitionsClamped": sought.clamped,
+    })))
+}
+
+fn group_of(name: String) -> Result<GroupName, Problem> {
+    GroupName::new(name).map_err(names::of_name)
+}
+
+pub(super) fn spelt(group: &GroupDescription) -> Value {
+    let (mode, since) = match group.began {
+        Began::New => ("new", Some(moment::spell(group.created_at))),
+        Began::From(time) => ("timestamp", Some(moment::spell(time))),
+        _ => ("all", None),
+    };
+    let state = match group.state {
+        GroupState::Idle | GroupState::Working => "Stable",
+        _ => "Lagging",
+    };
+    json!({
+        "name": group.name.as_str(),
+        "topics": [group.queue.as_str()],
+        "queueName": group.queue.as_str(),
+        "members": group.leases,
+        "partitions": group.partitions,
+        "partitionsWithLag": group.partitions_behind,
+        "totalLag": group.lag,
+        "maxTimeLag": group.lag_time.as_secs(),
+        "state": state,
+        "subscriptionMode": mode,
+        "subscriptionTimestamp": since,
+        "subscriptionCreatedAt": moment::spell(group.created_at),
+    })
+}
+
+fn place(row: &PartitionLag) -> Value {
+    json!({
+        "partition": row.partition.as_str(),
+        "partitionId": row.partition_uid.0,
+        "totalConsumed": row.settled,
+        "offsetLag": row.lag,
+        "timeLagSeconds": row.lag_time.as_secs(),
+        "leaseActive": row.lease.is_some(),
+        "failures": row.failures,
+        "deliveries": row.deliveries,
+    })
+}

@@ -1,0 +1,161 @@
+//! `POST /api/v1/push` stores messages, and answers for each in its place once they are durable.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use bytes::Bytes;
+use reveille::messages::{MessagesError, PartitionName, Payload, PushItem, PushOutcome, Pushed, QueueName};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::answer;
+use crate::figures::Figures;
+use crate::problem::Problem;
+use crate::service::Service;
+use crate::wire::json::{Bounded, parse, present};
+use crate::wire::names;
+
+/// In one request.
+pub(super) const ITEMS_MAX: usize = 100_000;
+/// What a message carries that says nothing about it.
+const NO_PAYLOAD: &[u8] = b"{}";
+
+#[derive(Debug, Deserialize)]
+struct Body<'b> {
+    #[serde(borrow)]
+    items: Option<Bounded<Item<'b>, ITEMS_MAX>>,
+}
+
+/// One message as it is spelt.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Item<'b> {
+    pub(super) queue: Option<String>,
+    pub(super) partition: Option<String>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) payload: Option<&'b RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) data: Option<&'b RawValue>,
+    pub(super) transaction_id: Option<String>,
+    pub(super) trace_id: Option<String>,
+}
+
+pub(super) async fn push(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+    service.figures.push_requests.add(1);
+    let said: Body<'_> = parse(&body)?;
+    let Some(Bounded(items)) = said.items else { return Err(Problem::invalid("items array is required")) };
+    let mut queues = Vec::with_capacity(items.len());
+    let mut asked = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let queue = item.queue.clone().ok_or_else(|| missing_queue(index))?;
+        asked.push(item.read(&body, queue.clone()));
+        queues.push(queue);
+    }
+    let answers = send(&service, asked).await;
+    count(&service.figures, &answers);
+    // Nothing was stored: the request as a whole says why, so that clients wait and try again where that helps.
+    let refused = answers.iter().all(Result::is_err).then(|| answers.iter().find_map(|answer| answer.as_ref().err()));
+    if let Some(problem) = refused.flatten() {
+        return Err(problem.clone());
+    }
+    let told = answers.iter().enumerate();
+    let told = told.map(|(index, answer)| Told::new(index, &queues[index], items[index].trace_id.as_deref(), answer));
+    Ok(answer::json(StatusCode::CREATED, &told.collect::<Vec<_>>()))
+}
+
+fn missing_queue(index: usize) -> Problem {
+    Problem::invalid(format!("Queue must be a string: items[{index}] names none"))
+}
+
+/// Push what can be pushed; what cannot is answered in its place.
+async fn send(service: &Service, asked: Vec<Result<PushItem, Problem>>) -> Vec<Result<Pushed, Problem>> {
+    let (mut items, mut places) = (Vec::with_capacity(asked.len()), Vec::with_capacity(asked.len()));
+    for item in asked {
+        places.push(item.map(|item| items.push(item)));
+    }
+    let mut stored = service.messages.push(items).await.into_iter();
+    let mut next = || stored.next().unwrap_or(Err(MessagesError::Closed)).map_err(Problem::from);
+    places.into_iter().map(|place| place.and_then(|()| next())).collect()
+}
+
+impl Item<'_> {
+    /// The message, or what is wrong with it. Its payload stays where it is in the body.
+    pub(super) fn read(&self, body: &Bytes, queue: String) -> Result<PushItem, Problem> {
+        let carried = self.payload.or(self.data).map(|raw| raw.get().as_bytes());
+        let payload = carried.map_or(Bytes::from_static(NO_PAYLOAD), |bytes| body.slice_ref(bytes));
+        let mut item = PushItem::new(QueueName::new(queue).map_err(names::of_name)?, Payload::new(payload));
+        if let Some(partition) = &self.partition {
+            item = item.partition(PartitionName::new(partition.as_str()).map_err(names::of_name)?);
+        }
+        if let Some(id) = self.transaction_id.as_deref().filter(|id| !id.is_empty()) {
+            item = item.transaction_id(id);
+        }
+        match self.trace_id.as_deref().filter(|id| !id.is_empty()).map(Uuid::parse_str) {
+            Some(Ok(id)) => Ok(item.trace_id(id)),
+            Some(Err(_)) => Err(Problem::invalid("traceId must be a UUID")),
+            None => Ok(item),
+        }
+    }
+}
+
+/// What became of one message, as it is spelt.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    index: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction_id: Option<Cow<'a, str>>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition_id: Option<Uuid>,
+    trace_id: Option<&'a str>,
+    #[serde(rename = "queueName")]
+    queue: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+}
+
+impl<'a> Told<'a> {
+    fn new(index: usize, queue: &'a str, trace_id: Option<&'a str>, answer: &'a Result<Pushed, Problem>) -> Self {
+        let stored = answer.as_ref().ok();
+        let refused = answer.as_ref().err();
+        Self {
+            index,
+            transaction_id: stored.map(Pushed::transaction_id),
+            status: stored.map_or("failed", |pushed| word(&pushed.outcome)),
+            message_id: stored.map(|pushed| pushed.id.0),
+            partition_id: stored.and_then(|pushed| pushed.partition_uid).map(|uid| uid.0),
+            trace_id,
+            queue,
+            error: refused.map(|problem| &*problem.sentence),
+            code: refused.map(|problem| problem.code),
+        }
+    }
+}
+
+fn word(outcome: &PushOutcome) -> &'static str {
+    match outcome {
+        PushOutcome::Duplicate { .. } => "duplicate",
+        PushOutcome::Buffered => "buffered",
+        _ => "queued",
+    }
+}
+
+fn count(figures: &Figures, answers: &[Result<Pushed, Problem>]) {
+    for answer in answers {
+        let counter = match answer.as_ref().map(|pushed| word(&pushed.outcome)) {
+            Ok("duplicate") => &figures.duplicates,
+            Ok("buffered") => &figures.buffered,
+            Ok(_) => &figures.pushed,
+            Err(_) => &figures.push_refused,
+        };
+        counter.add(1);
+    }
+}

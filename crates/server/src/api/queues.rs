@@ -1,0 +1,121 @@
+//! `/api/v1/resources`: queues, namespaces and tasks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use reveille::messages::{GroupDescription, MessagesError, QueueDescription, QueueList, Space};
+use serde_json::{Value, json};
+
+use super::answer;
+use super::configure::spelt;
+use crate::problem::Problem;
+use crate::service::Service;
+use crate::wire::moment;
+use crate::wire::names::{self, Names};
+use crate::wire::query::Query;
+
+/// Queues of one page.
+const PAGE: u32 = 1000;
+
+/// By name; the next page begins `after` the last one.
+pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+    let mut which = QueueList::new().limit(query.count("limit")?.unwrap_or(PAGE).clamp(1, PAGE).into());
+    for (name, choose) in [
+        ("namespace", QueueList::namespace as fn(_, String) -> _),
+        ("task", QueueList::task),
+        ("search", QueueList::text),
+    ] {
+        if let Some(text) = query.owned(name) {
+            which = choose(which, without_nul(text)?);
+        }
+    }
+    if let Some(name) = query.owned("after") {
+        which = which.after(names::queue(name)?);
+    }
+    let queues = service.messages.queues(&which).await?;
+    let lags = lags(service.messages.groups(None, None).await?);
+    let queues: Vec<Value> = queues.iter().map(|queue| summary(queue, lags.get(queue.name.as_str()))).collect();
+    Ok(answer::ok(&json!({ "queues": queues })))
+}
+
+pub(super) async fn one(State(service): State<Arc<Service>>, Names(name): Names<String>) -> Result<Response, Problem> {
+    let name = names::queue(name)?;
+    let Some(queue) = service.messages.queue(&name).await? else {
+        return Err(MessagesError::NoQueue { queue: name.to_string() }.into());
+    };
+    let groups = service.messages.groups(Some(&name), None).await?;
+    let told: Vec<Value> = groups.iter().map(super::groups::spelt).collect();
+    let lags = lags(groups);
+    let mut answer = summary(&queue, lags.get(queue.name.as_str()));
+    answer["options"] = spelt(&queue);
+    answer["consumerGroups"] = told.into();
+    Ok(answer::ok(&answer))
+}
+
+pub(super) async fn delete(
+    State(service): State<Arc<Service>>,
+    Names(name): Names<String>,
+) -> Result<Response, Problem> {
+    let name = names::queue(name)?;
+    let existed = service.messages.delete_queue(&name).await?;
+    Ok(answer::ok(&json!({ "deleted": existed, "queue": name.as_str(), "existed": existed })))
+}
+
+pub(super) async fn namespaces(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
+    let spaces = service.messages.namespaces().await?;
+    Ok(answer::ok(&json!({ "namespaces": spaces_spelt("namespace", &spaces) })))
+}
+
+pub(super) async fn tasks(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
+    let spaces = service.messages.tasks().await?;
+    Ok(answer::ok(&json!({ "tasks": spaces_spelt("task", &spaces) })))
+}
+
+fn spaces_spelt(key: &str, spaces: &[Space]) -> Vec<Value> {
+    spaces.iter().map(|space| json!({ key: space.name, "queues": space.queues })).collect()
+}
+
+/// How far the group is behind that is furthest, and how many partitions are leased, by queue.
+#[derive(Default)]
+struct Lag {
+    pending: i64,
+    processing: i64,
+}
+
+fn lags(groups: Vec<GroupDescription>) -> HashMap<String, Lag> {
+    let mut lags: HashMap<String, Lag> = HashMap::new();
+    for group in groups {
+        let lag = lags.entry(group.queue.as_str().to_owned()).or_default();
+        lag.pending = lag.pending.max(group.lag);
+        lag.processing += group.leases;
+    }
+    lags
+}
+
+fn summary(queue: &QueueDescription, lag: Option<&Lag>) -> Value {
+    let total = queue.messages.unwrap_or_default();
+    json!({
+        "id": queue.uid,
+        "name": queue.name.as_str(),
+        "namespace": queue.namespace,
+        "task": queue.task,
+        "createdAt": moment::spell(queue.created_at),
+        "partitions": queue.partitions,
+        // A queue that nobody reads has everything pending.
+        "messages": {
+            "total": total,
+            "pending": lag.map_or(total, |lag| lag.pending),
+            "leasedPartitions": lag.map_or(0, |lag| lag.processing),
+        },
+    })
+}
+
+fn without_nul(text: String) -> Result<String, Problem> {
+    if text.contains('\0') {
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid_request", "a text contains a NUL character"));
+    }
+    Ok(text)
+}

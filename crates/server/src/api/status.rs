@@ -1,0 +1,123 @@
+//! `GET /api/v1/status`: how this node is doing, without asking the database.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use reveille::messages::LaneFigures;
+use reveille_wake::{Outcome, Pace};
+use serde_json::{Value, json};
+
+use super::answer;
+use crate::figures::Figures;
+use crate::service::Service;
+
+pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
+    let (figures, messages) = (&service.figures, service.messages.figures());
+    let wake = service.messages.database().wake_figures();
+    let free = messages.lanes.iter().filter(|lane| !lane.busy).count();
+    let (pace, because) = match messages.pace {
+        Pace::Long => ("long", None),
+        Pace::Watchful { because, .. } => ("watchful", Some(because.name())),
+    };
+    answer::ok(&json!({
+        "server": "reveille",
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptimeSeconds": figures.started.elapsed().as_secs(),
+        "registry": {
+            "waiting": messages.waiting,
+            "parked": figures.parked.read(),
+            "limit": service.limits.max_waiters,
+            "groups": messages.keys,
+            "groupsInFlight": messages.keys_in_flight,
+            "groupsBackedOff": messages.keys_backed_off,
+        },
+        "lanes": {
+            "connections": messages.lanes.len(),
+            "free": free,
+            "each": messages.lanes.iter().map(lane).collect::<Vec<_>>(),
+        },
+        "batching": batching(figures, &messages.lanes),
+        "wake": {
+            "link": messages.link.name(),
+            "pace": pace,
+            "paceBecause": because,
+            "latencyMs": latency(figures),
+            "echoMs": wake.echo.as_secs_f64() * 1000.0,
+            "peers": wake.peers,
+            "hintsHeard": wake.heard,
+            "hintsAnnounced": wake.announced,
+            "hintStatements": wake.sent,
+            "listenConnects": wake.connects,
+            "heartbeats": wake.beats,
+            "missed": figures.wake.missed(),
+            "undelivered": figures.wake.undelivered(),
+        },
+        "looks": looks(figures),
+        "messages": {
+            "pushed": figures.pushed.read(),
+            "duplicates": figures.duplicates.read(),
+            "buffered": figures.buffered.read(),
+            "popped": figures.popped.read(),
+            "acked": figures.acked.read(),
+            "ackFailed": figures.ack_refused.read(),
+            "deadLettered": figures.dead.read(),
+            "unfencedAcks": messages.unfenced_acknowledgements,
+        },
+        "refusedAsOverloaded": figures.overloaded.read(),
+        "answerBytesInFlight": service.answers.taken(),
+    }))
+}
+
+fn looks(figures: &Figures) -> Value {
+    json!({
+        "all": figures.wake.all_looks(),
+        "fruitful": figures.fruitful_looks(),
+        "empty": figures.wake.looks(Outcome::Empty),
+        "contended": figures.wake.looks(Outcome::Contended),
+        "failed": figures.wake.looks(Outcome::Failed),
+        "leasesReturned": figures.wake.returned(),
+    })
+}
+
+fn lane(lane: &LaneFigures) -> Value {
+    json!({ "name": lane.name, "batches": lane.batches, "items": lane.items, "busy": lane.busy })
+}
+
+/// How much one statement carries: items in a batch of each kind of lane, and keys in a look.
+fn batching(figures: &Figures, lanes: &[LaneFigures]) -> Value {
+    let of = |prefix: &str| {
+        let lanes = lanes.iter().filter(|lane| lane.name.starts_with(prefix));
+        let (items, batches) =
+            lanes.fold((0, 0), |(items, batches), lane| (items + lane.items, batches + lane.batches));
+        ratio(items, batches)
+    };
+    json!({
+        "push": of("push"),
+        "ack": of("ack"),
+        "pop": ratio(figures.popped.read(), figures.fruitful_looks()),
+        "keysPerLook": ratio(figures.looked_keys.read(), figures.wake.all_looks()),
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio to look at")]
+fn ratio(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
+}
+
+/// From a ring to the end of the look it caused: mean and, as far as the buckets tell, percentiles.
+#[expect(clippy::cast_precision_loss, reason = "figures to look at")]
+fn latency(figures: &Figures) -> Value {
+    let (cumulated, all, sum_us) = figures.wake_latency.read();
+    let at = |share: f64| {
+        let rank = (all as f64 * share).ceil();
+        let bucket = cumulated.iter().position(|upto| *upto as f64 >= rank);
+        bucket.map(|bucket| crate::figures::BUCKETS[bucket] as f64 / 1000.0)
+    };
+    match all {
+        0 => json!({ "count": 0, "mean": null, "p50AtMost": null, "p99AtMost": null }),
+        _ => json!({
+            "count": all, "mean": sum_us as f64 / all as f64 / 1000.0, "p50AtMost": at(0.5), "p99AtMost": at(0.99),
+        }),
+    }
+}

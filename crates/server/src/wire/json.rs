@@ -1,0 +1,129 @@
+//! Bodies: JSON in, within bounds, and payloads that are passed on byte for byte.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use axum::http::StatusCode;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use crate::problem::Problem;
+
+const EMPTY: Problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_json", "Empty request body");
+
+/// The body as a value. Absent and null are the same to every optional field, and unknown fields are passed over.
+pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Err(EMPTY);
+    }
+    serde_json::from_slice(body).map_err(|error| match error.classify() {
+        Category::Data => Problem::invalid(error.to_string()),
+        Category::Syntax | Category::Eof | Category::Io => {
+            let sentence = format!("Invalid JSON: {error}").into();
+            Problem { status: StatusCode::BAD_REQUEST, code: "invalid_json", sentence }
+        }
+    })
+}
+
+/// For a field whose null is not the same as its absence.
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// An array of at most `MOST` entries: a small body can spell a great many.
+#[derive(Debug)]
+pub(crate) struct Bounded<T, const MOST: usize>(pub(crate) Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Bounded<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Entries::<T, MOST>(PhantomData))
+    }
+}
+
+struct Entries<T, const MOST: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Entries<T, MOST> {
+    type Value = Bounded<T, MOST>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an array of at most {MOST} entries")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(entry) = entries.next_element()? {
+            if all.len() == MOST {
+                return Err(serde::de::Error::invalid_length(MOST + 1, &self));
+            }
+            all.push(entry);
+        }
+        Ok(Bounded(all))
+    }
+}
+
+/// A payload on its way out. What was pushed over HTTP is JSON and comes out as it came in; the library's own callers may
+/// have pushed anything.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Carried<'p> {
+    Json(&'p RawValue),
+    Other(String),
+}
+
+impl<'p> Carried<'p> {
+    pub(crate) fn of(payload: &'p [u8]) -> Self {
+        match serde_json::from_slice(payload) {
+            Ok(json) => Self::Json(json),
+            Err(_) => Self::Other(std::str::from_utf8(payload).map_or_else(|_| in_base64(payload), ToOwned::to_owned)),
+        }
+    }
+
+    /// How `data` is to be read; nothing when it is the JSON that was pushed.
+    pub(crate) fn encoding(&self, payload: &[u8]) -> Option<&'static str> {
+        match self {
+            Self::Json(_) => None,
+            Self::Other(_) if std::str::from_utf8(payload).is_ok() => Some("text"),
+            Self::Other(_) => Some("base64"),
+        }
+    }
+}
+
+fn in_base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_has_an_end() {
+        assert_eq!(parse::<Bounded<u8, 2>>(b"[1,2]").unwrap().0, [1, 2]);
+        let refused = parse::<Bounded<u8, 2>>(b"[1,2,3]").unwrap_err();
+        assert!(refused.sentence.contains("at most 2"), "{}", refused.sentence);
+    }
+
+    #[test]
+    fn what_is_carried_is_not_touched() {
+        for json in ["null", "1e400", r#"{"a" : 1.0,"a":2}"#, r#""\ud800""#, &"[".repeat(10)] {
+            let kept = Carried::of(json.as_bytes());
+            match kept {
+                Carried::Json(raw) => assert_eq!(raw.get(), json),
+                Carried::Other(text) => assert_eq!(text, json),
+            }
+        }
+        assert_eq!(Carried::of(b"\xff").encoding(b"\xff"), Some("base64"));
+        assert_eq!(Carried::of(b"plain").encoding(b"plain"), Some("text"));
+        assert_eq!(Carried::of(b"{}").encoding(b"{}"), None);
+    }
+
+    #[test]
+    fn nothing_and_nonsense_are_told_apart() {
+        assert_eq!(parse::<u8>(b" \n").unwrap_err().sentence, "Empty request body");
+        assert_eq!(parse::<serde_json::Value>(b"{").unwrap_err().code, "invalid_json");
+        assert_eq!(parse::<u8>(b"\"x\"").unwrap_err().code, "invalid_request");
+    }
+}

@@ -1,0 +1,205 @@
+//! Groups, traces, messages, maintenance, status and metrics.
+
+use serde_json::json;
+
+use crate::support::{House, ack};
+
+#[tokio::test]
+async fn a_group_can_be_moved_listed_and_forgotten() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    house.push("q", "2").await;
+    house.get("/api/v1/pop/queue/q?consumerGroup=g").await.messages();
+    let seek = "/api/v1/consumer-groups/g/queues/q/seek";
+
+    let moved = house.post(seek, r#"{"toEnd":true}"#).await.json();
+    assert_eq!(
+        (&moved["success"], &moved["partitionsUpdated"], &moved["seekToEnd"]),
+        (&json!(true), &json!(1), &json!(true))
+    );
+    house.get("/api/v1/pop/queue/q?consumerGroup=g").await.assert_nothing();
+    house.post(seek, r#"{"timestamp":"2020-01-01T00:00:00.000Z"}"#).await;
+    assert_eq!(house.get("/api/v1/pop/queue/q?consumerGroup=g&batch=9").await.data(), [json!(1), json!(2)]);
+    house.post("/api/v1/consumer-groups/g/queues/q/partitions/Default/seek", "").await;
+    house.get("/api/v1/pop/queue/q?consumerGroup=g").await.assert_nothing();
+
+    let one = house.get("/api/v1/consumer-groups/g").await.json();
+    assert_eq!(one["q"]["partitions"][0]["offsetLag"], 0);
+    assert_eq!(house.get("/api/v1/consumer-groups/lagging?minLagSeconds=0").await.json(), json!([]));
+    let gone = house.delete("/api/v1/consumer-groups/g?deleteMetadata=true").await.json();
+    assert_eq!(
+        (&gone["success"], &gone["metadataDeleted"], &gone["deletedPartitions"]),
+        (&json!(true), &json!(true), &json!(1))
+    );
+    assert_eq!(house.get("/api/v1/pop/queue/q?consumerGroup=g&batch=9").await.data(), [json!(1), json!(2)]);
+    let again = house.delete("/api/v1/consumer-groups/g/queues/q").await.json();
+    assert_eq!((&again["queueName"], &again["deletedPartitions"]), (&json!("q"), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_move_that_says_nothing_or_nonsense_is_refused() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    house.get("/api/v1/pop/queue/q?consumerGroup=g").await.messages();
+    let seek = "/api/v1/consumer-groups/g/queues/q/seek";
+
+    for body in ["", "{}", r#"{"toEnd":false}"#, r#"{"timestamp":"soon"}"#, r#"{"timestamp":5}"#] {
+        assert_eq!(house.post(seek, body).await.status, 400, "{body}");
+    }
+    assert_eq!(
+        house.post("/api/v1/consumer-groups/none/queues/q/seek", r#"{"toEnd":true}"#).await.code(),
+        "no_such_group"
+    );
+    assert_eq!(
+        house.post("/api/v1/consumer-groups/g/queues/none/seek", r#"{"toEnd":true}"#).await.code(),
+        "no_such_queue"
+    );
+    let partition = "/api/v1/consumer-groups/g/queues/q/partitions/none/seek";
+    assert_eq!(house.post(partition, "{}").await.code(), "no_such_partition");
+    let subscription = "/api/v1/consumer-groups/g/subscription";
+    assert_eq!(house.post(subscription, "{}").await.status, 400);
+    let changed = house.post(subscription, r#"{"subscriptionTimestamp":"2020-01-01"}"#).await.json();
+    assert_eq!((&changed["success"], &changed["rowsUpdated"]), (&json!(true), &json!(1)));
+}
+
+#[tokio::test]
+async fn notes_about_a_message_are_found_by_message_and_by_name() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    let message = house.get("/api/v1/pop/queue/q").await.messages()[0].clone();
+    let (id, partition) = (message["transactionId"].as_str().unwrap(), message["partitionId"].as_str().unwrap());
+    let body = |names: &str| {
+        format!(
+            r#"{{"transactionId":"{id}","partitionId":"{partition}","data":{{"n":1.50}},"eventType":"step","traceNames":{names}}}"#
+        )
+    };
+
+    for names in ["null", r#""trip""#, r#"["trip","tour"]"#] {
+        assert_eq!(house.post("/api/v1/traces", body(names)).await.json()["success"], true, "{names}");
+    }
+
+    let all = house.get(&format!("/api/v1/traces/{partition}/{id}")).await;
+    assert_eq!(all.json()["traces"].as_array().unwrap().len(), 3);
+    assert!(all.body.contains(r#""data":{"n":1.50}"#), "{}", all.body);
+    let named = house.get("/api/v1/traces/by-name/trip?limit=1").await.json();
+    assert_eq!((named["traces"].as_array().unwrap().len(), &named["total"]), (1, &json!(2)));
+    let names = house.get("/api/v1/traces/names").await.json();
+    assert_eq!(names["total"], 2, "{names}");
+    for wrong in
+        ["{}", r#"{"transactionId":"x"}"#, &format!(r#"{{"transactionId":"{id}","partitionId":"{partition}"}}"#)]
+    {
+        assert_eq!(house.post("/api/v1/traces", wrong).await.status, 400, "{wrong}");
+    }
+    let unknown = r#"{"transactionId":"x","partitionId":"x","data":1}"#;
+    assert_eq!(house.post("/api/v1/traces", unknown).await.code(), "no_such_message");
+}
+
+#[tokio::test]
+async fn messages_are_looked_at_without_being_consumed() {
+    let house = House::new().await;
+    house.post("/api/v1/push", r#"{"items":[{"queue":"q","transactionId":"a/b","payload":{"x":1.0,"x":2}}]}"#).await;
+    let listed = house.get("/api/v1/messages?queue=q").await.json();
+    let seen = &listed["messages"][0];
+    assert_eq!((&seen["transactionId"], &seen["status"]), (&json!("a/b"), &json!("pending")));
+    let path = format!("/api/v1/messages/{}/a%2Fb", seen["partitionId"].as_str().unwrap());
+
+    let one = house.get(&path).await;
+
+    assert_eq!(one.json()["queue"], "q");
+    assert!(one.body.ends_with(r#""payload":{"x":1.0,"x":2}}"#), "{}", one.body);
+    assert_eq!(house.get("/api/v1/messages?status=processing").await.json()["messages"], json!([]));
+    assert_eq!(house.get("/api/v1/messages?status=lost").await.status, 400);
+    assert_eq!(house.delete(&path).await.json()["success"], true);
+    assert_eq!(house.delete(&path).await.code(), "no_such_message");
+    assert_eq!(house.get(&path).await.code(), "no_such_message");
+    house.get("/api/v1/pop/queue/q").await.assert_nothing();
+}
+
+#[tokio::test]
+async fn paused_pushes_are_kept_and_come_in_order_afterwards() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    let paused = house.post("/api/v1/system/maintenance", r#"{"enabled":true}"#).await.json();
+    assert_eq!((&paused["maintenanceMode"], &paused["bufferedMessages"]), (&json!(true), &json!(0)));
+
+    assert_eq!(house.push("q", "2").await["status"], "buffered");
+    assert_eq!(house.push("q", "3").await["status"], "buffered");
+
+    assert_eq!(house.get("/api/v1/system/maintenance").await.json()["bufferedMessages"], 2);
+    let first = house.get("/api/v1/pop/queue/q?batch=9").await;
+    assert_eq!(first.data(), [json!(1)], "pops go on");
+    house.post("/api/v1/ack", ack(&first.messages()[0], "completed")).await;
+    let resumed = house.post("/api/v1/system/maintenance", r#"{"enabled":false}"#).await.json();
+    assert_eq!(resumed["maintenanceMode"], false);
+    assert_eq!(house.push("q", "4").await["status"], "queued");
+    assert_eq!(
+        house.get("/api/v1/pop/queue/q?batch=9&wait=true&timeout=20000").await.data(),
+        [json!(2), json!(3), json!(4)]
+    );
+    assert_eq!(house.get("/api/v1/system/maintenance").await.json()["bufferedMessages"], 0);
+    for wrong in ["", "{}", r#"{"enabled":"yes"}"#] {
+        assert_eq!(house.post("/api/v1/system/maintenance", wrong).await.status, 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn paused_pops_find_nothing_until_they_go_on() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    let paused = house.post("/api/v1/system/maintenance/pop", r#"{"enabled":true}"#).await.json();
+    assert_eq!(paused["popMaintenanceMode"], true);
+    house.get("/api/v1/pop/queue/q").await.assert_nothing();
+    let mut parked = house.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=20000");
+    house.until_waiting(1).await;
+
+    house.post("/api/v1/system/maintenance/pop", r#"{"enabled":false}"#).await;
+
+    assert_eq!(parked.reply().await.data(), [json!(1)]);
+}
+
+#[tokio::test]
+async fn status_and_metrics_tell_what_happened() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    let message = house.get("/api/v1/pop/queue/q").await.messages()[0].clone();
+    house.post("/api/v1/ack", ack(&message, "completed")).await;
+    let mut parked = house.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=20000");
+    house.until_waiting(1).await;
+
+    let status = house.get("/api/v1/status").await.json();
+    let metrics = house.get("/metrics").await;
+    let same = house.get("/metrics/prometheus").await;
+
+    assert_eq!((&status["registry"]["waiting"], &status["registry"]["parked"]), (&json!(1), &json!(1)), "{status}");
+    assert_eq!((&status["registry"]["groups"], &status["lanes"]["connections"]), (&json!(1), &json!(3)));
+    assert_eq!((&status["messages"]["pushed"], &status["messages"]["acked"]), (&json!(1), &json!(1)));
+    assert_eq!((&status["batching"]["push"], &status["batching"]["pop"]), (&json!(1.0), &json!(1.0)));
+    assert!(status["wake"]["link"].is_string() && status["wake"]["pace"].is_string());
+    assert!(metrics.head.contains("content-type: text/plain; version=0.0.4"), "{}", metrics.head);
+    for line in [
+        "reveille_push_messages_total{outcome=\"queued\"} 1",
+        "reveille_pop_messages_total 1",
+        "reveille_ack_messages_total{outcome=\"settled\"} 1",
+        "reveille_parked_requests 1",
+        "reveille_waited_keys{state=\"waited\"} 1",
+    ] {
+        assert!(metrics.body.lines().any(|found| found == line), "{line}\n{}", metrics.body);
+    }
+    let wellformed = |line: &str| {
+        line.starts_with("# ") || line.rsplit_once(' ').is_some_and(|(_, value)| value.parse::<f64>().is_ok())
+    };
+    assert!(same.body.lines().all(wellformed), "{}", same.body);
+    house.push("q", "2").await;
+    parked.reply().await.messages();
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told_in_json() {
+    let house = House::new().await;
+
+    let missing = house.get("/api/v1/analytics/queue-lag").await;
+    let wrong = house.get("/api/v1/push").await;
+
+    assert_eq!((missing.status, missing.body.as_str()), (404, r#"{"code":"no_such_route","error":"Not Found"}"#));
+    assert_eq!((wrong.status, wrong.code().as_str()), (405, "method_not_allowed"));
+}

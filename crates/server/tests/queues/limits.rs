@@ -1,0 +1,128 @@
+//! What the doors of the queues refuse.
+
+use reveille::messages::MessagesOptions;
+use reveille_testkit::TestDatabase;
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+use crate::support::{House, Node, reply, request};
+
+#[tokio::test]
+async fn one_waiter_too_many_is_told_to_come_back() {
+    let house = House::with(|options| options.max_waiters(2)).await;
+    let wait = "/api/v1/pop/queue/q?wait=true&timeout=25000";
+    let mut parked = [house.client().spawn(wait), house.client().spawn(wait)];
+    house.until_waiting(2).await;
+
+    let refused = house.get(wait).await;
+
+    assert_eq!((refused.status, refused.code().as_str()), (429, "overloaded"));
+    assert!(refused.head.contains("retry-after: 1"), "{}", refused.head);
+    house.push("q", "1").await;
+    house.post("/api/v1/push", r#"{"items":[{"queue":"q","partition":"p","payload":2}]}"#).await;
+    for asking in &mut parked {
+        assert_eq!(asking.reply().await.messages().len(), 1);
+    }
+    house.until_waiting(0).await;
+    assert_eq!(house.get(wait.replace("25000", "1").as_str()).await.status, 204, "there is room again");
+}
+
+#[tokio::test]
+async fn bodies_share_a_budget_and_give_it_back() {
+    let house = House::with(|options| options.max_in_flight(64 * 1024)).await;
+    let body = format!(r#"{{"items":[{{"queue":"q","payload":"{}"}}]}}"#, "x".repeat(50_000));
+    let whole = request("POST", "/api/v1/push", Some(&body));
+    let mut dawdler = house.client().connect().await;
+    dawdler.write_all(&whole[..whole.len() - 1]).await.unwrap();
+
+    // The server has not read all of the first one before it reads the second, perhaps; then the second gets in.
+    let mut refused = None;
+    for _ in 0..200 {
+        let second = house.post("/api/v1/push", &body).await;
+        if second.status == 429 {
+            refused = Some(second);
+            break;
+        }
+        assert_eq!(second.status, 201, "{}", second.body);
+    }
+
+    assert_eq!(refused.expect("two bodies are more than the budget").code(), "overloaded");
+    dawdler.write_all(&whole[whole.len() - 1..]).await.unwrap();
+    assert_eq!(reply(&mut dawdler).await.status, 201);
+    assert_eq!(house.post("/api/v1/push", &body).await.status, 201);
+}
+
+#[tokio::test]
+async fn an_answer_that_finds_no_room_gives_its_messages_back_uncharged() {
+    let house = House::with(|options| options.max_in_flight(8 * 1024 * 1024)).await;
+    let large = format!("\"{}\"", "x".repeat(6_000_000));
+    house.push("a", &large).await;
+    house.push("b", &large).await;
+    // The first answer is larger than the buffers of both sides' sockets, and nobody takes it.
+    let mut dawdler = house.client().connect().await;
+    dawdler.write_all(&request("GET", "/api/v1/pop/queue/a", None)).await.unwrap();
+    while house.get("/api/v1/status").await.json()["answerBytesInFlight"].as_i64() < Some(6_000_000) {
+        tokio::task::yield_now().await;
+    }
+
+    let refused = house.get("/api/v1/pop/queue/b").await;
+
+    assert_eq!((refused.status, refused.code().as_str()), (429, "overloaded"));
+    assert_eq!(reply(&mut dawdler).await.messages().len(), 1);
+    let second = house.get("/api/v1/pop/queue/b?wait=true&timeout=20000").await;
+    assert_eq!(second.messages()[0]["deliveryAttempt"], 1);
+}
+
+#[tokio::test]
+async fn what_takes_too_long_is_told_so_and_works_again_afterwards() {
+    let house = House::with(|options| options.request_timeout(std::time::Duration::from_millis(500))).await;
+    house.push("q", "1").await;
+    let mut holder = house.db.client().await;
+    let held = holder.transaction().await.unwrap();
+    held.batch_execute("lock table reveille.head in access exclusive mode").await.unwrap();
+
+    let pushed = house.post("/api/v1/push", r#"{"items":[{"queue":"q","payload":2,"transactionId":"t"}]}"#).await;
+    let popped = house.get("/api/v1/pop/queue/q").await;
+
+    assert_eq!((pushed.status, pushed.code().as_str()), (503, "timeout"));
+    assert!(pushed.head.contains("retry-after: 1"), "{}", pushed.head);
+    assert_eq!((popped.status, popped.code().as_str()), (503, "database_unavailable"));
+    held.rollback().await.unwrap();
+    // Whether it was stored in the end nobody knows, and saying it again is safe.
+    let again = house.post("/api/v1/push", r#"{"items":[{"queue":"q","payload":2,"transactionId":"t"}]}"#).await;
+    assert_eq!(again.status, 201, "{}", again.body);
+    let data = house.get("/api/v1/pop/queue/q?batch=9&wait=true&timeout=20000").await.data();
+    assert_eq!(data, [json!(1), json!(2)]);
+}
+
+#[tokio::test]
+async fn a_payload_beyond_the_limit_is_refused_and_the_others_are_stored() {
+    let db = TestDatabase::new().await;
+    let node = Node::start(&db.url(), |options| options, MessagesOptions::default().payload_bytes_max(10)).await;
+
+    let both = node
+        .post("/api/v1/push", r#"{"items":[{"queue":"q","payload":"12345678901"},{"queue":"q","payload":1}]}"#)
+        .await;
+    let alone = node.post("/api/v1/push", r#"{"items":[{"queue":"q","payload":"12345678901"}]}"#).await;
+
+    let told = both.json();
+    assert_eq!(
+        (both.status, &told[0]["code"], &told[1]["status"]),
+        (201, &json!("payload_too_large"), &json!("queued"))
+    );
+    assert_eq!((alone.status, alone.code().as_str()), (413, "payload_too_large"));
+}
+
+#[tokio::test]
+async fn an_encrypted_queue_without_a_key_refuses_and_with_one_gives_back_what_it_got() {
+    let house = House::new().await;
+    house.post("/api/v1/configure", r#"{"queue":"safe","options":{"encryptionEnabled":true}}"#).await;
+
+    let refused = house.post("/api/v1/push", r#"{"items":[{"queue":"safe","payload":{"secret":1}}]}"#).await;
+    let options = MessagesOptions::default().encryption_key(1, [7; 32]);
+    let keyed = Node::start(&house.db.url(), |options| options, options).await;
+    keyed.push("safe", r#"{"secret":1}"#).await;
+
+    assert_eq!((refused.status, refused.code().as_str()), (409, "no_encryption_key"));
+    assert_eq!(keyed.get("/api/v1/pop/queue/safe").await.data(), [json!({"secret": 1})]);
+}

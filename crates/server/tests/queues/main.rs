@@ -1,0 +1,14 @@
+//! The routes of queues over real sockets and a real database.
+
+mod ack;
+mod admin;
+mod configure;
+mod disconnect_fault;
+mod limits;
+mod long_poll;
+mod nodes;
+mod outage;
+mod pop;
+mod push;
+mod support;
+mod transaction;

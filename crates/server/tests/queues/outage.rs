@@ -1,0 +1,149 @@
+//! PostgreSQL goes away, and comes back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reveille::database::{Database, DatabaseOptions};
+use reveille::messages::MessagesOptions;
+use reveille_embedded::Durability;
+use reveille_testkit::{Shutdown, TestCluster, TestDatabase, connect};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::support::{House, Node, PATIENCE, Reply, ack};
+
+async fn push_until_stored(node: &Node, id: &str) -> Reply {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let body = format!(r#"{{"items":[{{"queue":"q","payload":"{id}","transactionId":"{id}"}}]}}"#);
+        let reply = node.post("/api/v1/push", body).await;
+        if reply.status == 201 {
+            return reply;
+        }
+        assert_eq!(reply.status, 503, "{}", reply.body);
+        assert!(reply.head.contains("retry-after: 1"), "{}", reply.head);
+        assert!(Instant::now() < deadline, "still {}", reply.body);
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Asks again whenever the answer is an honest refusal, as clients do, and acks what came.
+async fn pop_until_found(node: &Node) -> Vec<Value> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let reply = node.get("/api/v1/pop/queue/q?wait=true&timeout=5000").await;
+        if reply.status == 200 {
+            return acked(node, &reply).await;
+        }
+        assert!(matches!(reply.status, 204 | 503), "{}", reply.body);
+        assert!(Instant::now() < deadline, "nothing came");
+    }
+}
+
+/// What a pop brought, once its acks are recorded. A repeat is harmless, so a refusal is simply followed by another try.
+async fn acked(node: &Node, popped: &Reply) -> Vec<Value> {
+    let items: Vec<String> = popped.messages().iter().map(|message| ack(message, "completed")).collect();
+    let body = format!(r#"{{"acknowledgments":[{}]}}"#, items.join(","));
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let reply = node.post("/api/v1/ack/batch", &body).await;
+        if reply.status == 200 {
+            let told = reply.json();
+            assert!(told.as_array().expect("an array").iter().all(|item| item["success"] == true), "{told}");
+            return popped.data();
+        }
+        assert_eq!(reply.status, 503, "{}", reply.body);
+        assert!(Instant::now() < deadline, "still {}", reply.body);
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_outage_is_told_honestly_and_ends_without_a_restart() {
+    let db = TestDatabase::new().await;
+    let (proxy, url) = db.proxied().await;
+    let node =
+        Node::start(&url, |options| options.request_timeout(Duration::from_secs(5)), MessagesOptions::default()).await;
+    push_until_stored(&node, "before").await;
+    assert_eq!(pop_until_found(&node).await, [json!("before")]);
+    let mut parked = node.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=4000");
+    node.until_waiting(1).await;
+
+    proxy.refuse();
+    proxy.cut();
+    let body = r#"{"items":[{"queue":"q","payload":1}]}"#;
+    let refused = node.post("/api/v1/push", body).await;
+    let parked = parked.reply().await;
+
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert!(refused.head.contains("retry-after: 1"), "{}", refused.head);
+    assert!(matches!(parked.status, 204 | 503), "it survived to its end, or was told: {}", parked.body);
+    assert_eq!(node.get("/livez").await.status, 200);
+
+    proxy.heal();
+    push_until_stored(&node, "after").await;
+    assert_eq!(pop_until_found(&node).await, [json!("after")]);
+}
+
+#[tokio::test]
+async fn sessions_that_are_ended_under_parked_polls_lose_nothing() {
+    let house = House::new().await;
+    house.push("q", "0").await;
+    house.get("/api/v1/pop/queue/q?autoAck=true").await.messages();
+    let mut parked = house.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=25000");
+    house.until_waiting(1).await;
+    let admin = connect(&house.db.url().replace(house.db.name(), "postgres")).await;
+    let end_all =
+        format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{}'", house.db.name());
+
+    let mut sent = Vec::new();
+    for round in 0..5 {
+        admin.batch_execute(&end_all).await.unwrap();
+        let id = format!("m{round}");
+        push_until_stored(&house, &id).await;
+        sent.push(json!(id));
+    }
+
+    let first = parked.reply().await;
+    let mut got = if first.status == 200 { acked(&house, &first).await } else { Vec::new() };
+    while got.len() < sent.len() {
+        got.extend(pop_until_found(&house).await);
+    }
+    assert_eq!(got, sent, "each once, in order");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgresql_restarts_and_crashes_under_parked_polls() {
+    let cluster = Arc::new(TestCluster::start(|options| options.durability(Durability::Durable)));
+    let url = cluster.url("postgres");
+    Database::connect(DatabaseOptions::new(&url)).await.unwrap().migrate().await.unwrap();
+    let node = Node::start(&url, |options| options, MessagesOptions::default()).await;
+    push_until_stored(&node, "first").await;
+    assert_eq!(pop_until_found(&node).await, [json!("first")]);
+    for how in [Shutdown::Fast, Shutdown::Kill] {
+        let mut parked: Vec<_> =
+            (0..5).map(|_| node.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=25000")).collect();
+        node.until_waiting(5).await;
+
+        let restarting = Arc::clone(&cluster);
+        tokio::task::spawn_blocking(move || restarting.restart(how)).await.unwrap();
+        let ids: Vec<String> = (0..5).map(|n| format!("{how:?}-{n}")).collect();
+        for id in &ids {
+            push_until_stored(&node, id).await;
+        }
+
+        let mut got = Vec::new();
+        for asking in &mut parked {
+            let reply = asking.reply().await;
+            assert!(matches!(reply.status, 200 | 204 | 503), "{}", reply.body);
+            if reply.status == 200 {
+                got.extend(acked(&node, &reply).await);
+            }
+        }
+        while got.len() < ids.len() {
+            got.extend(pop_until_found(&node).await);
+        }
+        got.sort_by_key(ToString::to_string);
+        assert_eq!(got, ids.iter().map(|id| json!(id)).collect::<Vec<_>>(), "{how:?}: each once");
+    }
+}

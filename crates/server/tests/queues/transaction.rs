@@ -1,0 +1,91 @@
+//! What `POST /api/v1/transaction` does together, and undoes together.
+
+use serde_json::{Value, json};
+
+use crate::support::House;
+
+async fn popped(house: &House) -> Value {
+    house.push("in", "1").await;
+    house.get("/api/v1/pop/queue/in").await.messages()[0].clone()
+}
+
+fn ack(message: &Value, lease: bool) -> String {
+    let lease = if lease { format!(r#","leaseId":{}"#, message["leaseId"]) } else { String::new() };
+    format!(
+        r#"{{"type":"ack","transactionId":{},"partitionId":{}{lease}}}"#,
+        message["transactionId"], message["partitionId"]
+    )
+}
+
+#[tokio::test]
+async fn acks_and_pushes_happen_together() {
+    let house = House::new().await;
+    let message = popped(&house).await;
+
+    let body = format!(
+        r#"{{"operations":[{},{{"type":"push","items":[{{"queue":"out","payload":{{"x":1.0}}}},{{"queue":"out","payload":2}}]}},
+        {{"type":"push","queue":"flat","data":3,"transactionId":"f"}}],"requiredLeases":[{}]}}"#,
+        ack(&message, false),
+        message["leaseId"]
+    );
+    let reply = house.post("/api/v1/transaction", body).await;
+
+    let told = reply.json();
+    assert_eq!((reply.status, &told["success"]), (200, &json!(true)), "{told}");
+    let kinds: Vec<_> =
+        told["results"].as_array().unwrap().iter().map(|result| result["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["ack", "push", "push", "push"]);
+    assert_eq!(told["results"][3]["transactionId"], "f");
+    house.get("/api/v1/pop/queue/in").await.assert_nothing();
+    assert!(house.get("/api/v1/pop/queue/out").await.body.contains(r#""data":{"x":1.0}"#));
+    assert_eq!(house.get("/api/v1/pop/queue/flat").await.data(), [json!(3)]);
+}
+
+#[tokio::test]
+async fn one_refusal_undoes_everything_and_says_why() {
+    let house = House::new().await;
+    let message = popped(&house).await;
+    house.post("/api/v1/push", r#"{"items":[{"queue":"seen","transactionId":"d","payload":1}]}"#).await;
+    let push = r#"{"type":"push","items":[{"queue":"out","payload":1}]}"#;
+    let stranger = "00000000-0000-4000-8000-000000000000";
+    let cases = [
+        (format!(r#"{push},{{"type":"ack","transactionId":"x","partitionId":"{stranger}"}}"#), "ack_rejected"),
+        (format!(r#"{push},{{"type":"ack","transactionId":"x","partitionId":"nonsense"}}"#), "ack_rejected"),
+        (
+            format!("{push},{}", ack(&message, false).replace('}', &format!(r#","leaseId":"{stranger}"}}"#))),
+            "ack_rejected",
+        ),
+        (
+            format!(
+                r#"{},{{"type":"push","items":[{{"queue":"seen","transactionId":"d","payload":1}}]}}"#,
+                ack(&message, true)
+            ),
+            "duplicate",
+        ),
+        (format!(r#"{push},{{"type":"dance"}}"#), "bad_request"),
+        (format!(r#"{push},{{"type":"push","items":[{{"payload":1}}]}}"#), "bad_request"),
+        (format!(r#"{push},{{"type":"push","items":[{{"queue":"q","transactionId":"a\u0000b"}}]}}"#), "bad_request"),
+    ];
+    for (operations, reason) in cases {
+        let reply = house.post("/api/v1/transaction", format!(r#"{{"operations":[{operations}]}}"#)).await;
+
+        let told = reply.json();
+        assert_eq!(
+            (reply.status, &told["success"], &told["reason"]),
+            (200, &json!(false), &json!(reason)),
+            "{operations}: {told}"
+        );
+        assert!(told["error"].is_string());
+    }
+    house.get("/api/v1/pop/queue/out").await.assert_nothing();
+    let done = house.post("/api/v1/transaction", format!(r#"{{"operations":[{}]}}"#, ack(&message, true))).await.json();
+    assert_eq!(done["success"], true, "the lease was never touched: {done}");
+}
+
+#[tokio::test]
+async fn nothing_to_do_is_a_fault_of_the_request() {
+    let house = House::new().await;
+    for body in ["", "{}", r#"{"operations":[]}"#, r#"{"operations":5}"#] {
+        assert_eq!(house.post("/api/v1/transaction", body).await.status, 400, "{body}");
+    }
+}

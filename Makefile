@@ -14,13 +14,13 @@ serve: setup ## build and start the server on its embedded PostgreSQL; ARGS="--l
 
 test: setup setup-test ## run all tests
 	cargo build --locked --bins
-	cargo test --locked --workspace --exclude reveille-duroxide
+	cargo test --locked --workspace --exclude reveille-duroxide --features reveille/sqlx
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide # its tests mostly wait for locks to expire
 
 test-pg: ## run the tests that depend on PostgreSQL on another version: make test-pg MAJOR=18
 	cargo build --locked --bins
 	REVEILLE_PG_BIN="$$(cargo run --locked --quiet --bin reveille-postgres -- fetch --major $(MAJOR))" && export REVEILLE_PG_BIN && \
-	cargo test --locked -p reveille -p reveille-testkit && \
+	cargo test --locked -p reveille -p reveille-testkit --features reveille/sqlx && \
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide
 
 test-shuttle: ## the wake engine under thousands of interleavings; SHUTTLE_SCHEDULES=1000000 for a longer run
@@ -35,6 +35,6 @@ setup-test: ## what only tests need
 
 check: ## everything CI does before the tests
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets --features reveille/sqlx -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 	cargo xtask tidy

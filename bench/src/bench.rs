@@ -6,11 +6,21 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Bench {
     quick: bool,
+    only: Option<String>,
 }
 
 impl Bench {
-    pub(crate) fn new(quick: bool) -> Self {
-        Self { quick }
+    pub(crate) fn new(quick: bool, only: Option<String>) -> Self {
+        Self { quick, only }
+    }
+
+    /// Whether a part of the scenario is to be measured; says so if it is.
+    pub(crate) fn wants(&self, part: &str) -> bool {
+        let wanted = self.only.as_ref().is_none_or(|only| part.contains(only.as_str()));
+        if wanted {
+            progress(part);
+        }
+        wanted
     }
 
     /// One of two values: for a quick run and for a full one.

@@ -37,8 +37,12 @@ struct Arguments {
     json: bool,
 
     /// Also write the result, with machine, versions and command, to `bench/results/<scenario>.md`.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "only")]
     save: bool,
+
+    /// Measure only the parts of the scenario whose name contains this text, where a scenario has parts.
+    #[arg(long)]
+    only: Option<String>,
 }
 
 fn listing() -> String {
@@ -76,7 +80,7 @@ fn ended(result: anyhow::Result<()>) -> ExitCode {
 
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let bench = Bench::new(arguments.quick);
+    let bench = Bench::new(arguments.quick, arguments.only.clone());
     let report = runtime.block_on((arguments.scenario.run)(&bench))?;
     println!("{}", report.table());
     if arguments.save {

@@ -41,7 +41,10 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     admin.client.batch_execute(ROW_TABLE).await?;
     let mut report = Report::new(
         "messages",
-        format!("PostgreSQL {}, fsync on; pgmq {version}; {BYTES} B and {PARTITIONS} partitions unless said", database.server_version()),
+        format!(
+            "PostgreSQL {}, fsync on; pgmq {version}; {BYTES} B and {PARTITIONS} partitions unless said",
+            database.server_version()
+        ),
     );
     let messages = Messages::new(&database, MessagesOptions::default());
     let field = Field { bench, cluster: &cluster, database: &database, messages: &messages };
@@ -75,7 +78,9 @@ impl Field<'_> {
 
     async fn pushes(&self, report: &mut Report) -> anyhow::Result<()> {
         for (batch, bytes) in [(1, BYTES), (10, BYTES), (100, BYTES), (1000, BYTES), (100, 1024)] {
-            progress(&format!("push, batch {batch}, {bytes} B"));
+            if !self.bench.wants(&format!("push, batch {batch}, {bytes} B")) {
+                continue;
+            }
             let rivals = self.rivals(&format!("push-{batch}-{bytes}"), bytes).await?;
             let rates = self.rounds(&rivals, batch, Step::Push).await?;
             let what = format!("push, batch {batch}, {bytes} B");
@@ -86,7 +91,9 @@ impl Field<'_> {
             self.empty_rivals().await?;
         }
         for partitions in [1, 10_000] {
-            progress(&format!("push, batch 100, {partitions} partitions"));
+            if !self.bench.wants(&format!("push, batch 100, {partitions} partitions")) {
+                continue;
+            }
             let ours = [Rival::Ours(Ours::new(self.messages, &format!("push-p{partitions}"), partitions, BYTES)?)];
             let rates = self.rounds(&ours, 100, Step::Push).await?;
             report.row(format!("push, batch 100, {partitions} partitions"), median(&rates[0]), "msg/s");
@@ -96,7 +103,9 @@ impl Field<'_> {
 
     async fn consumption(&self, report: &mut Report) -> anyhow::Result<()> {
         for batch in [1, 10, 100] {
-            progress(&format!("pop and ack, batch {batch}"));
+            if !self.bench.wants(&format!("pop and ack, batch {batch}")) {
+                continue;
+            }
             let rivals = self.rivals(&format!("pop-{batch}"), BYTES).await?;
             for rival in &rivals {
                 let backlog = self.bench.pick(20_000, 100_000) * if batch == 100 { 5 } else { 1 };
@@ -113,7 +122,9 @@ impl Field<'_> {
 
     async fn end_to_end(&self, report: &mut Report) -> anyhow::Result<()> {
         for batch in [1, 10, 100] {
-            progress(&format!("end to end, batch {batch}"));
+            if !self.bench.wants(&format!("end to end, batch {batch}")) {
+                continue;
+            }
             let rivals = self.rivals(&format!("e2e-{batch}"), BYTES).await?;
             let rates = self.rounds(&rivals, batch, Step::Whole).await?;
             rows(report, &format!("end to end, batch {batch}"), &rates);

@@ -31,6 +31,7 @@ use axum::routing::{delete, get, post};
 use tokio::time::timeout;
 
 use crate::problem::Problem;
+use crate::router::NO_METHOD;
 use crate::service::Service;
 
 const TOO_LONG: Problem = Problem::new(
@@ -47,9 +48,9 @@ pub(crate) fn routes(service: &Arc<Service>) -> Router<Arc<Service>> {
 /// Long polls have deadlines of their own.
 fn waiting() -> Router<Arc<Service>> {
     Router::new()
-        .route("/api/v1/pop", get(pop::space))
-        .route("/api/v1/pop/queue/{queue}", get(pop::queue))
-        .route("/api/v1/pop/queue/{queue}/partition/{partition}", get(pop::partition))
+        .route("/api/v1/pop", get(pop::space).head(no_head))
+        .route("/api/v1/pop/queue/{queue}", get(pop::queue).head(no_head))
+        .route("/api/v1/pop/queue/{queue}/partition/{partition}", get(pop::partition).head(no_head))
 }
 
 fn prompt() -> Router<Arc<Service>> {
@@ -89,6 +90,11 @@ fn prompt() -> Router<Arc<Service>> {
         .route("/api/v1/status", get(status::status))
         .route("/metrics", get(metrics::metrics))
         .route("/metrics/prometheus", get(metrics::metrics))
+}
+
+/// Without this, whoever asks for the head alone would be leased messages that it never sees.
+async fn no_head() -> Problem {
+    NO_METHOD
 }
 
 async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Response {

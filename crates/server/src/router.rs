@@ -17,7 +17,7 @@ use crate::{api, body_door, health};
 
 /// `code` and sentence of Queen MQ 2.x, whose clients may look at them.
 const NO_ROUTE: Problem = Problem::new(StatusCode::NOT_FOUND, "no_such_route", "Not Found");
-const NO_METHOD: Problem =
+pub(crate) const NO_METHOD: Problem =
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not know that method");
 
 pub(crate) fn router(service: &Arc<Service>, doorway: Doorway) -> Router {

@@ -36,6 +36,9 @@ use crate::{connection, health, problem, router};
 /// The system is out of descriptors or memory: trying again at once would only burn a core.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
+/// For what the queues have in flight when everybody has left.
+const CLOSING: Duration = Duration::from_secs(5);
+
 /// A socket that listens and answers nobody yet.
 #[derive(Debug)]
 pub struct Door {
@@ -109,7 +112,10 @@ impl Server {
         }
         drop(listener);
         clients.let_go().await;
-        messages.close().await;
+        // A database that swallows everything must not keep the process: what it has not answered was not acknowledged.
+        if timeout(CLOSING, messages.close()).await.is_err() {
+            warn!(after = ?CLOSING, "the queues did not close in time, leaving them");
+        }
     }
 }
 

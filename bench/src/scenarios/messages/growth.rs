@@ -6,7 +6,6 @@ use reveille::messages::{Messages, Pop, QueueName};
 
 use super::rival::{Ours, Rival};
 use super::{BYTES, CALLERS, Field, PARTITIONS, Step, timed};
-use crate::bench::progress;
 use crate::measure::{median, ratio};
 use crate::notify;
 use crate::report::Report;
@@ -23,7 +22,9 @@ pub(super) async fn measure(field: &Field<'_>, report: &mut Report) -> anyhow::R
 
 /// A pop that finds the one message among idle partitions.
 async fn discovery(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
-    progress("pops among 10 and 10,000 idle partitions");
+    if !field.bench.wants("pops among 10 and 10,000 idle partitions") {
+        return Ok(());
+    }
     let few = Ours::new(field.messages, "discovery-10", 10, BYTES)?;
     let many = Ours::new(field.messages, "discovery-10k", MANY, BYTES)?;
     for ours in [&few, &many] {
@@ -50,7 +51,9 @@ async fn discovery(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
 }
 
 async fn groups(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
-    progress("pushes for 1 and for 10 groups");
+    if !field.bench.wants("pushes for 1 and for 10 groups") {
+        return Ok(());
+    }
     let (one, ten) = (
         Ours::new(field.messages, "groups-1", PARTITIONS, BYTES)?,
         Ours::new(field.messages, "groups-10", PARTITIONS, BYTES)?,
@@ -68,7 +71,9 @@ async fn groups(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
 
 /// One message to each of many idle partitions: what it costs end to end.
 async fn scattered(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
-    progress("one message to each of 10,000 idle partitions");
+    if !field.bench.wants("one message to each of 10,000 idle partitions") {
+        return Ok(());
+    }
     let ours = Ours::new(field.messages, "scattered", MANY, BYTES)?;
     let mut costs = Vec::new();
     let mut logged = Vec::new();
@@ -102,7 +107,9 @@ async fn scattered(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
 /// Somebody else's transaction keeps every dead row alive.
 async fn held_open(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
     let seconds = field.bench.pick(6, 60);
-    progress(&format!("a transaction held open for {seconds} s"));
+    if !field.bench.wants(&format!("a transaction held open for {seconds} s")) {
+        return Ok(());
+    }
     let ours = Rival::Ours(Ours::new(field.messages, "held", 16, BYTES)?);
     let slice = Duration::from_secs(field.bench.pick(2, 10));
     let start = Step::Whole.run(&ours, slice, CALLERS, 10).await?;
@@ -114,7 +121,11 @@ async fn held_open(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
     }
     holder.client.batch_execute("commit").await?;
     report.row("end to end, batch 10, 16 partitions", start, "msg/s");
-    report.row(format!("the same in the last {} s of a transaction held open for {seconds} s", slice.as_secs()), held, "msg/s");
+    report.row(
+        format!("the same in the last {} s of a transaction held open for {seconds} s", slice.as_secs()),
+        held,
+        "msg/s",
+    );
     report.figure("held_xmin_vs_start", held / start, "times");
     Ok(())
 }
@@ -122,7 +133,9 @@ async fn held_open(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
 async fn steady(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
     let slice = Duration::from_secs(field.bench.pick(2, 30));
     let slices = field.bench.pick(4, 20);
-    progress(&format!("steady load for {} s", slice.as_secs() * slices));
+    if !field.bench.wants(&format!("steady load for {} s", slice.as_secs() * slices)) {
+        return Ok(());
+    }
     let ours = Rival::Ours(Ours::new(field.messages, "steady", PARTITIONS, BYTES)?);
     let mut rates = Vec::new();
     for _ in 0..slices {

@@ -131,13 +131,12 @@ impl Rival {
                 }
                 Ok(batch.len())
             }
-            (_, Taken::Batch(_)) => Ok(0),
             (_, Taken::Rows(ids)) if ids.is_empty() => Ok(0),
             (Self::Pgmq(pool), Taken::Rows(ids)) => {
                 Ok(pool.query(caller, &PGMQ_DELETE, &[&PGMQ_QUEUE, &ids]).await?.len())
             }
             (Self::Rows(pool), Taken::Rows(ids)) => Ok(pool.query(caller, &ROW_DELETE, &[&ids]).await?.len()),
-            (Self::Ours(_), Taken::Rows(_)) => Ok(0),
+            (_, Taken::Batch(_)) | (Self::Ours(_), Taken::Rows(_)) => Ok(0),
         }
     }
 }
@@ -189,8 +188,7 @@ impl Ours {
 
     pub(super) async fn pop(&self, batch: usize) -> anyhow::Result<Option<Batch>> {
         let want = u32::try_from(batch)?;
-        // A batch may come from several partitions: a consumer of a table does not choose either.
-        let pop = Pop::queue(self.queue.clone()).group(self.group.clone()).batch(want).partitions(want.min(16));
+        let pop = Pop::queue(self.queue.clone()).group(self.group.clone()).batch(want);
         Ok(self.messages.pop(pop).await?)
     }
 

@@ -32,7 +32,16 @@ impl fmt::Debug for Observing {
 
 impl Default for MessagesOptions {
     fn default() -> Self {
-        Self { payload_bytes_max: 16 * 1024 * 1024, waiters_max: 20_000, pop_bytes_max: 8 * 1024 * 1024, observer: None, key_ring: KeyRing::default(), maintenance_interval: std::time::Duration::from_secs(300), pace: PaceOptions::DEFAULT, backoff: BackoffOptions::default() }
+        Self {
+            payload_bytes_max: 16 * 1024 * 1024,
+            waiters_max: 20_000,
+            pop_bytes_max: 8 * 1024 * 1024,
+            observer: None,
+            key_ring: KeyRing::default(),
+            maintenance_interval: std::time::Duration::from_secs(300),
+            pace: PaceOptions::DEFAULT,
+            backoff: BackoffOptions::default(),
+        }
     }
 }
 

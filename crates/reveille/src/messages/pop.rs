@@ -20,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use reveille_wake::{Answer, Dispatcher, DispatcherHandle, DispatcherOptions, Pace, Patience};
+use tokio::sync::Semaphore;
 
 pub use next::Next;
 
@@ -27,9 +28,11 @@ use super::Messages;
 use super::error::MessagesError;
 use super::ground::Ground;
 use super::group::{Groups, Subscription};
+use super::key::Key;
 use super::lane::{Lane, LaneOptions};
 use super::message::Batch;
 use super::name::{GroupName, PartitionName, QueueName};
+use super::statements::STRANDED;
 use crate::database::Registration;
 use look::Looker;
 use next::Continuing;
@@ -41,6 +44,8 @@ pub(super) const BATCH_MAX: u32 = 10_000;
 pub(super) const PARTITIONS_MAX: u32 = 1000;
 /// How often names are resolved again in a row without a breath.
 const AGAIN_MAX: u32 = 16;
+/// How many pops may resolve names at once; the others wait in line.
+const RESOLVING_MAX: usize = 64;
 const BREATH: Duration = Duration::from_millis(20);
 
 /// What a consumer asks for.
@@ -146,6 +151,13 @@ impl Messages {
     pub async fn pop(&self, pop: Pop) -> Result<Option<Batch>, MessagesError> {
         self.parts.popper.pop(&pop).await
     }
+
+    /// How many partitions have messages for a group that nothing would ever bring to it: always zero, or it is a defect.
+    /// Reads everything, so ask seldom.
+    pub async fn stranded(&self) -> Result<i64, MessagesError> {
+        let row = self.database().acquire().await?.query_opt(&STRANDED, &[]).await?;
+        Ok(row.map_or(0, |row| row.get(0)))
+    }
 }
 
 /// The way of all pops of a process. Its dispatcher starts with the first one: a program that only pushes has none.
@@ -155,6 +167,8 @@ pub(super) struct Popper {
     groups: Arc<Groups>,
     door: OnceLock<Door>,
     next: Lane<Continuing>,
+    /// How many may be resolving names.
+    resolving: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -167,7 +181,8 @@ struct Door {
 impl Popper {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
         let next = Lane::start(ground, "next", LaneOptions::default(), Continuing::new(ground));
-        Self { ground: Arc::clone(ground), groups: Arc::default(), door: OnceLock::new(), next }
+        let resolving = Arc::new(Semaphore::new(RESOLVING_MAX));
+        Self { ground: Arc::clone(ground), groups: Arc::default(), door: OnceLock::new(), next, resolving }
     }
 
     async fn pop(&self, pop: &Pop) -> Result<Option<Batch>, MessagesError> {
@@ -175,8 +190,10 @@ impl Popper {
         let door = self.door();
         let mut agains = 0;
         loop {
-            // Boxed, because it is large and soon over: whoever waits must not carry the room for it all the time.
-            let keys = Box::pin(resolve::keys(&self.ground, &self.groups, pop)).await?;
+            let keys = match resolve::known(&self.groups, pop) {
+                Some(keys) => keys,
+                None => self.resolve(pop).await?,
+            };
             self.ground.bell.meet(&keys);
             let ask = Ask::of(pop, Arc::clone(&keys));
             let ticket = door.handle.ask(keys, ask, until.map_or(Patience::Now, Patience::Until));
@@ -196,6 +213,20 @@ impl Popper {
                 tokio::time::sleep(BREATH).await;
             }
         }
+    }
+
+    /// In a task of its own: a consumer that goes away in the middle of a statement would leave its connection unfit for the
+    /// next one, and enough of them would keep each other from ever being resolved. It also keeps whoever waits from carrying
+    /// the room for it all the time.
+    async fn resolve(&self, pop: &Pop) -> Result<Arc<[Key]>, MessagesError> {
+        let Ok(turn) = Arc::clone(&self.resolving).acquire_owned().await else { return Err(MessagesError::Closed) };
+        let (ground, groups, pop) = (Arc::clone(&self.ground), Arc::clone(&self.groups), pop.clone());
+        let resolving = self.ground.tasks.spawn(async move {
+            let keys = resolve::keys(&ground, &groups, &pop).await;
+            drop(turn);
+            keys
+        });
+        resolving.await.unwrap_or(Err(MessagesError::Closed))
     }
 
     /// Who waits, under how many keys of which state, and the pace. A process that never popped waits for nobody.

@@ -4,58 +4,58 @@
 mod support;
 
 #[cfg(test)]
-mod push;
-#[cfg(test)]
-mod pop;
-#[cfg(test)]
-mod pop_kit;
-#[cfg(test)]
-mod settle;
-#[cfg(test)]
-mod settle_kit;
-#[cfg(test)]
-mod rings;
-#[cfg(test)]
-mod settle_by_id;
-#[cfg(test)]
-mod push_order;
-#[cfg(test)]
-mod push_duplicates;
-#[cfg(test)]
-mod outbox;
-#[cfg(test)]
-mod transaction;
+mod browse;
 #[cfg(test)]
 mod dead;
 #[cfg(test)]
-mod seek;
-#[cfg(test)]
-mod push_faults;
-#[cfg(test)]
-mod seal;
-#[cfg(test)]
-mod queues;
+mod groups;
 #[cfg(test)]
 mod groups_admin;
 #[cfg(test)]
-mod browse;
-#[cfg(test)]
 mod maintain;
 #[cfg(test)]
-mod settle_faults;
+mod outbox;
 #[cfg(test)]
-mod pop_options;
-#[cfg(test)]
-mod pop_races;
+mod pop;
 #[cfg(test)]
 mod pop_faults;
 #[cfg(test)]
-mod groups;
+mod pop_kit;
+#[cfg(test)]
+mod pop_options;
 #[cfg(test)]
 mod pop_plans;
 #[cfg(test)]
+mod pop_races;
+#[cfg(test)]
+mod push;
+#[cfg(test)]
+mod push_duplicates;
+#[cfg(test)]
+mod push_faults;
+#[cfg(test)]
+mod push_order;
+#[cfg(test)]
 mod push_plans;
+#[cfg(test)]
+mod queues;
+#[cfg(test)]
+mod rings;
+#[cfg(test)]
+mod seal;
+#[cfg(test)]
+mod seek;
+#[cfg(test)]
+mod settle;
+#[cfg(test)]
+mod settle_by_id;
+#[cfg(test)]
+mod settle_durability;
+#[cfg(test)]
+mod settle_faults;
+#[cfg(test)]
+mod settle_kit;
 #[cfg(test)]
 mod settle_plans;
 #[cfg(test)]
-mod settle_durability;
+mod transaction;

@@ -14,8 +14,6 @@ use crate::world::{Eye, World, deadlocks, stranded};
 /// How many histories, and how many steps each has: about 0.13 s of two cores' time each.
 const HISTORIES: u64 = 1000;
 const STEPS: usize = 24;
-/// For a long night.
-const MANY_HISTORIES: u64 = 20_000;
 /// Histories at the same time: their steps meet in the same lanes, looks and statements.
 const AT_ONCE: u64 = 8;
 
@@ -26,13 +24,6 @@ const SEEDS: &str = include_str!("seeds.txt");
 async fn random_histories_agree_with_the_model() {
     let first = fastrand::u64(..) >> 16;
     run((0..HISTORIES).map(|nth| first + nth).collect()).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes half an hour: cargo test -p reveille --test model -- --ignored"]
-async fn very_many_random_histories_agree_with_the_model() {
-    let first = fastrand::u64(..) >> 16;
-    run((0..MANY_HISTORIES).map(|nth| first + nth).collect()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

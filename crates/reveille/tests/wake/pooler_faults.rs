@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use reveille::database::StatementMode;
-use reveille_testkit::{LoginSettings, Pooler};
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
+use reveille_testkit::{LoginSettings, Pooler};
 use reveille_wake::{Answer, Event};
 use tokio_postgres::SimpleQueryMessage;
 

@@ -99,6 +99,24 @@ async fn an_ack_a_nack_a_lease_end_and_a_seek_answer_whoever_waits_for_the_parti
 }
 
 #[tokio::test]
+async fn groups_and_partitions_are_waited_for_apart() {
+    let house = House::new().await;
+    let path = |place: &str| format!("/api/v1/pop/queue/q{place}{WAIT}&autoAck=true");
+    let mut mine = house.client().spawn(&path("?consumerGroup=mine&"));
+    let mut yours = house.client().spawn(&path("?consumerGroup=yours&"));
+    let mut elsewhere = house.client().spawn(&path("/partition/elsewhere?"));
+    house.until_waiting(3).await;
+
+    house.push("q", "1").await;
+
+    assert_eq!(mine.reply().await.data(), [json!(1)]);
+    assert_eq!(yours.reply().await.data(), [json!(1)], "each group sees every message");
+    house.until_waiting(1).await;
+    house.post("/api/v1/push", r#"{"items":[{"queue":"q","partition":"elsewhere","payload":2}]}"#).await;
+    assert_eq!(elsewhere.reply().await.data(), [json!(2)]);
+}
+
+#[tokio::test]
 async fn messages_that_ripen_answer_whoever_waits() {
     let house = House::new().await;
     house.post("/api/v1/configure", r#"{"queue":"late","options":{"delayedProcessing":1}}"#).await;

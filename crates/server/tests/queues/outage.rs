@@ -8,9 +8,10 @@ use reveille::messages::MessagesOptions;
 use reveille_embedded::Durability;
 use reveille_testkit::{Shutdown, TestCluster, TestDatabase, connect};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
-use crate::support::{House, Node, PATIENCE, Reply, ack};
+use crate::support::{House, Node, PATIENCE, Reply, ack, request};
 
 async fn push_until_stored(node: &Node, id: &str) -> Reply {
     let deadline = Instant::now() + PATIENCE;
@@ -83,6 +84,29 @@ async fn an_outage_is_told_honestly_and_ends_without_a_restart() {
     proxy.heal();
     push_until_stored(&node, "after").await;
     assert_eq!(pop_until_found(&node).await, [json!("after")]);
+}
+
+#[tokio::test]
+async fn a_server_ends_within_a_bound_though_the_database_swallows_everything() {
+    let db = TestDatabase::new().await;
+    let (proxy, url) = db.proxied().await;
+    let drain = Duration::from_millis(200);
+    let mut node = Node::start(&url, |options| options.drain_timeout(drain), MessagesOptions::default()).await;
+    push_until_stored(&node, "before").await;
+    pop_until_found(&node).await;
+    let mut parked = node.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=25000");
+    node.until_waiting(1).await;
+    proxy.half_open();
+    let mut stuck = node.client().connect().await;
+    let body = r#"{"items":[{"queue":"q","payload":1}]}"#;
+    stuck.write_all(&request("POST", "/api/v1/push", Some(body))).await.unwrap();
+    let begun = Instant::now();
+
+    node.shutdown.cancel();
+
+    parked.reply().await.assert_nothing();
+    node.ended().await;
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

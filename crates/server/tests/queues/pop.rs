@@ -208,6 +208,18 @@ async fn what_others_pushed_that_is_no_json_says_how_to_read_it() {
 }
 
 #[tokio::test]
+async fn asking_for_the_head_alone_leases_nothing() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+
+    let refused = house.client().ask("HEAD", "/api/v1/pop/queue/q", None).await;
+
+    assert_eq!(refused.status, 405);
+    let popped = house.get("/api/v1/pop/queue/q").await;
+    assert_eq!(popped.messages()[0]["deliveryAttempt"], 1);
+}
+
+#[tokio::test]
 async fn a_lease_keeps_the_partition_until_it_is_settled() {
     let house = House::new().await;
     house.push("q", "1").await;

@@ -1,5 +1,5 @@
 -- Claim partitions of plain queues, of which nothing needs care, for consumers that want one partition each: the common
--- case of messages/pop/claim.sql, at two thirds of its cost. Plain is a queue that neither delays nor drops nor pauses; care is
+-- case of messages/pop/claim.sql, cheaper for small batches. Plain is a queue that neither delays nor drops nor pauses; care is
 -- needed for what was claimed before and not settled. Whatever is not both is left alone: the general statement serves it.
 -- Slots, the consumer that has waited longest first: $1 group, $2 consumer, $3 messages it wants, $4 its nonce, $5 the
 -- partition it names (null for any). $6 the most bytes one partition may bring, unless its first segment alone has more.

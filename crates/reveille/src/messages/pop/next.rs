@@ -1,6 +1,6 @@
 //! For consumers that go on: the ack of one batch and the pop of the next in one statement.
 //!
-//! Saves a round trip, a search and half of the writes, and keeps a consumer at its partitions; so it is bounded: after a few
+//! Saves a round trip and a search, and keeps a consumer at its partitions; so it is bounded: after a few
 //! turns the partitions go back to everybody. What cannot be leased on (another queue, a lost lease, nothing there) is
 //! acked and popped the long way, with the same answers.
 //!

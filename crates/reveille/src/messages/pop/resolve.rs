@@ -14,6 +14,14 @@ use crate::messages::key::{Key, Space};
 use crate::messages::name::{PartitionName, QueueName};
 use reveille_wake::DispatcherOptions;
 
+/// The keys, if this process knows them already.
+pub(super) fn known(groups: &Groups, pop: &Pop) -> Option<Arc<[Key]>> {
+    match &pop.place {
+        Place::Queue(queue) => groups.known(queue, &pop.group).map(|known| [claim(known, None)].into()),
+        Place::Partition(..) | Place::Space { .. } => None,
+    }
+}
+
 pub(super) async fn keys(ground: &Ground, groups: &Groups, pop: &Pop) -> Result<Arc<[Key]>, MessagesError> {
     match &pop.place {
         Place::Queue(queue) => Ok([queue_key(ground, groups, pop, queue).await?].into()),

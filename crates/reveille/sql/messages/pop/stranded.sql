@@ -1,0 +1,7 @@
+-- How many cursors have messages before them of which neither they nor the head say so. There are none, in any snapshot.
+-- Reads every head and cursor: for an operator who asks, and for tests.
+-- locks:  nothing
+select count(*) as stranded
+from {schema}.head
+join {schema}.cursor on cursor.partition = head.partition
+where head.next_seq - 1 > cursor.committed and cursor.due_at is null and head.fresh_at is null

@@ -91,7 +91,7 @@ mod tests {
         let mut names = HashSet::new();
         for statement in all() {
             assert!(names.insert(statement.name), "{} is declared twice", statement.name);
-            let highest = (1..20).rev().find(|n| statement.sql.contains(&format!("${n}"))).unwrap_or(0);
+            let highest = (1..40).rev().find(|n| statement.sql.contains(&format!("${n}"))).unwrap_or(0);
             assert_eq!(highest, statement.types.len(), "{}", statement.name);
         }
     }

@@ -53,7 +53,7 @@ async fn a_function_of_theirs_that_came_later_under_a_name_of_ours_survives_a_ch
     let database = migrated(options(&db)).await;
     let admin = db.client().await;
     let theirs = "create function reveille.version(int) returns int language sql as 'select 42';
-                  update reveille.function set hash = 'older'";
+                  update reveille.function set hash = 'older' where name = 'version'";
     admin.batch_execute(theirs).await.unwrap();
 
     let replaced = soon(database.migrate()).await.unwrap();

@@ -37,7 +37,8 @@ async fn statements_whose_header_names_an_index_use_it() {
     migrated(options(&db)).await.close().await;
 
     let client = db.client().await;
-    for statement in statements() {
+    // Those of the queues are checked on filled tables, in `tests/messages`: on empty ones any plan is as good as another.
+    for statement in statements().filter(|statement| !statement.name.starts_with("messages/")) {
         assert_planned(&client, &SchemaName::default(), statement).await;
     }
 }

@@ -55,13 +55,13 @@ with clock as materialized (
   where session_id is null
      or session_id in (select session_id from kept)
 ), taken as (
+  -- An array, because the planner takes its few elements for few; a join with rows below an unknown limit it would hash.
   update {schema}.activity a
   set
-    lock_token = chosen.token,
+    lock_token = (select token from chosen where chosen.id = a.id),
     due_at = clock_timestamp() + make_interval(secs => $3),
     attempt_count = a.attempt_count + 1
-  from chosen
-  where a.id = chosen.id
+  where a.id = any (array(select id from chosen))
   returning a.id, a.lock_token, a.work_item, a.attempt_count
 ), skipped as (
   select

@@ -10,12 +10,14 @@ use duroxide::providers::Provider;
 use reveille::database::{Database, DatabaseOptions, StatementMode};
 use reveille_duroxide::{LongPollConfig, PostgresProvider};
 use reveille_testkit::{LoginSettings, Pooler, TestDatabase};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, RwLock};
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
 /// One database for the whole suite: providers with different schemas must not disturb each other.
 static DATABASE: OnceCell<TestDatabase> = OnceCell::const_new();
+/// Whoever runs holds it; a function that needs the machine for itself holds it alone.
+static MACHINE: RwLock<()> = RwLock::const_new(());
 /// The number of the next schema.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
@@ -66,8 +68,26 @@ impl Factory {
     }
 }
 
-/// Runs a function of the suite with each kind of fetch, and says which kind failed.
+/// Runs a function of the suite with each kind of fetch.
 pub(crate) async fn in_both_modes<R>(run: impl Fn(Factory) -> R)
+where
+    R: Future<Output = ()> + Send + 'static,
+{
+    let _beside_others = MACHINE.read().await;
+    each_mode(run).await;
+}
+
+/// The same while no other function runs: for those that fail when a fetch takes a tenth of a second.
+pub(crate) async fn alone_in_both_modes<R>(run: impl Fn(Factory) -> R)
+where
+    R: Future<Output = ()> + Send + 'static,
+{
+    let _alone = MACHINE.write().await;
+    each_mode(run).await;
+}
+
+/// Runs it with both kinds side by side, and says which kind failed.
+async fn each_mode<R>(run: impl Fn(Factory) -> R)
 where
     R: Future<Output = ()> + Send + 'static,
 {

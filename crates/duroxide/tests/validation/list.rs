@@ -103,7 +103,6 @@ super::validations! {
         test_ack_only_affects_locked_messages,
         test_multi_threaded_lock_contention,
         test_multi_threaded_no_duplicate_processing,
-        test_multi_threaded_lock_expiration_recovery,
     }
     kv_store {
         test_kv_set_and_get,

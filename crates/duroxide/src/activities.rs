@@ -6,8 +6,11 @@
 //! Next: [`crate::lane`].
 
 mod key;
+mod relay;
 mod sessions;
+mod shelf;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use duroxide::providers::{ProviderError, WorkItem};
@@ -16,8 +19,11 @@ use tokio_postgres::Row;
 use tracing::warn;
 
 pub(crate) use key::{ActivityAsk, ActivityKey};
+pub(crate) use relay::Relayed;
 use sessions::Sessions;
+pub(crate) use shelf::{Asked, Shelf};
 
+use crate::glance::Glances;
 use crate::number::{seconds, signed};
 use crate::queue::{ClaimFailed, Claimed, Queue, due};
 use crate::statements::{
@@ -28,6 +34,7 @@ use crate::store::Store;
 use crate::token::nonces;
 use crate::work_item::{Activity, Message};
 
+const ACK: &str = "ack_work_item";
 /// How often a claim that lost every race is made again at once.
 const RACES: usize = 3;
 
@@ -36,6 +43,7 @@ const RACES: usize = 3;
 pub(crate) struct Activities {
     store: Store,
     sessions: Sessions,
+    glances: Arc<Glances>,
 }
 
 /// An activity as it was read, not yet understood.
@@ -44,6 +52,9 @@ pub(crate) struct Task {
     pub(crate) token: String,
     pub(crate) text: String,
     pub(crate) attempt: u32,
+    /// The history of its instance, as it was when the glance `begun`; `None` if it must be asked for.
+    pub(crate) events: Option<Vec<String>>,
+    pub(crate) begun: u64,
 }
 
 impl Queue for Activities {
@@ -87,16 +98,20 @@ impl Queue for Activities {
     }
 
     async fn give_back(&self, leases: Vec<Task>) {
-        let tokens: Vec<String> = leases.into_iter().map(|task| task.token).collect();
-        if let Err(error) = self.store.look(&ABANDON_ACTIVITIES, &[&tokens, &0.0_f64, &true]).await {
-            warn!(%error, "could not give back activities that nobody took, their locks will end by themselves");
-        }
+        self.release(leases.into_iter().map(|task| task.token).collect()).await;
     }
 }
 
 impl Activities {
-    pub(crate) fn new(store: Store) -> Self {
-        Self { store, sessions: Sessions::default() }
+    pub(crate) fn new(store: Store, glances: Arc<Glances>) -> Self {
+        Self { store, sessions: Sessions::default(), glances }
+    }
+
+    /// Give back whatever is held under these tokens, as if it had never been taken.
+    pub(crate) async fn release(&self, tokens: Vec<String>) {
+        if let Err(error) = self.store.look(&ABANDON_ACTIVITIES, &[&tokens, &0.0_f64, &true]).await {
+            warn!(%error, "could not give back activities that nobody took, their locks will end by themselves");
+        }
     }
 
     /// `None` while an activity of a session is due.
@@ -108,12 +123,13 @@ impl Activities {
     ) -> Result<Option<Claimed<Task>>, DatabaseError> {
         let (tokens, limit, lock) = (nonces(want), signed(want as u64), seconds(ask.lock));
         let params: [Param<'_>; 6] = [&tokens, &limit, &lock, &key.names(), &key.untagged, &key.any];
+        let begun = self.glances.begin();
         let rows = self.store.look(&CLAIM_PLAIN, &params).await?;
         if rows.first().is_some_and(|row| row.get("is_bound")) {
             self.sessions.seen_due();
             return Ok(None);
         }
-        Ok(Some(found(&rows, limit)))
+        Ok(Some(found(&rows, limit, Some(begun))))
     }
 
     /// For one owner, whose sessions these may be.
@@ -131,7 +147,7 @@ impl Activities {
                 [&tokens, &limit, &lock, &key.owner, &session, &key.names(), &key.untagged, &key.any];
             let rows = self.store.look(&CLAIM_ACTIVITIES, &params).await?;
             let picked: i64 = rows.first().map_or(0, |row| row.get("picked"));
-            let claimed = found(&rows, limit);
+            let claimed = found(&rows, limit, None);
             tries += 1;
             if claimed.leases.is_empty() && picked > 0 && tries < RACES {
                 continue;
@@ -153,18 +169,10 @@ impl Activities {
     /// Remove an activity and send its outcome. Says whether it was sent. A second try that finds the activity gone takes
     /// the first for done: it was, or it was cancelled, and then nobody waits for the outcome.
     pub(crate) async fn settle(&self, token: &str, completion: Option<&WorkItem>) -> Result<bool, ProviderError> {
-        const OPERATION: &str = "ack_work_item";
-        let message = match completion {
-            None => None,
-            Some(item @ (WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. })) => {
-                Message::of(OPERATION, item)?
-            }
-            Some(_) => return Err(ProviderError::permanent(OPERATION, "Invalid completion type for worker ack")),
-        };
-        let (instance, text) = message.map(|message| (message.instance, message.text)).unzip();
-        let settled = self.store.settle(OPERATION, &SETTLE_ACTIVITY, &[&token, &instance, &text]).await?;
+        let (instance, text) = outcome(completion)?;
+        let settled = self.store.settle(ACK, &SETTLE_ACTIVITY, &[&token, &instance, &text]).await?;
         if settled.rows.is_empty() && !settled.doubted {
-            return Err(ProviderError::permanent(OPERATION, "Activity was cancelled or its lock ended"));
+            return Err(lost());
         }
         Ok(text.is_some())
     }
@@ -198,18 +206,38 @@ impl Activities {
     }
 }
 
-/// What a claim of up to `limit` answered.
-fn found(rows: &[Row], limit: i64) -> Claimed<Task> {
-    let Some(about) = rows.first() else { return Claimed::nothing() };
-    let taken = rows.iter().filter_map(|row| {
-        Some(Task {
+/// The instance to tell of an activity's end, and what.
+fn outcome(completion: Option<&WorkItem>) -> Result<(Option<String>, Option<String>), ProviderError> {
+    let message = match completion {
+        None => None,
+        Some(item @ (WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. })) => Message::of(ACK, item)?,
+        Some(_) => return Err(ProviderError::permanent(ACK, "Invalid completion type for worker ack")),
+    };
+    Ok(message.map(|message| (message.instance, message.text)).unzip())
+}
+
+fn lost() -> ProviderError {
+    ProviderError::permanent(ACK, "Activity was cancelled or its lock ended")
+}
+
+impl Task {
+    /// `None` for a row without an activity. Statements that bring the history say when they `begun`.
+    fn of(row: &Row, begun: Option<u64>) -> Option<Self> {
+        Some(Self {
             token: row.get::<_, Option<String>>("lock_token")?,
             text: row.get("work_item"),
             attempt: u32::try_from(row.get::<_, i32>("attempt_count")).unwrap_or(0),
+            events: begun.and_then(|_| row.get("events")),
+            begun: begun.unwrap_or(0),
         })
-    });
+    }
+}
+
+/// What a claim of up to `limit` answered.
+fn found(rows: &[Row], limit: i64, begun: Option<u64>) -> Claimed<Task> {
+    let Some(about) = rows.first() else { return Claimed::nothing() };
     Claimed {
-        leases: taken.collect(),
+        leases: rows.iter().filter_map(|row| Task::of(row, begun)).collect(),
         filled: about.get::<_, i64>("picked") >= limit,
         contended: about.get("contended"),
         due: due(about.get("due_s")),

@@ -1,14 +1,16 @@
 //! What a reader is about to ask for next.
 //!
 //! duroxide's client asks for an instance's history and then, at once, for its custom status, again and again while it
-//! waits. Owns the status that came along with the history, for the one question that follows. Promises that it is at most
-//! [`FRESH`] old, is given once, and is never older than a turn that this process has committed: a look at both, as if they
-//! had been asked for together.
+//! waits. A worker slot takes an activity and then, at once, asks for the history of its instance. Owns the status that came
+//! along with the history, and the history that came along with the activity, each for the one question that follows.
+//! Promises that it is at most [`FRESH`] old, is given once, and is never older than a turn that this process has committed:
+//! a look at both, as if they had been asked for together. A history is given only to the task that took the activity.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::task;
 use tokio::time::Instant;
 
 /// Longer than it takes a client to ask the second question.
@@ -34,6 +36,24 @@ struct State {
     /// The latest of them, by instance.
     recent: VecDeque<(u64, String)>,
     kept: HashMap<String, (Instant, Status)>,
+    /// What each slot was told with its activity.
+    histories: HashMap<task::Id, History>,
+}
+
+#[derive(Debug)]
+struct History {
+    at: Instant,
+    instance: String,
+    events: Vec<String>,
+}
+
+impl State {
+    /// Whether no turn of the instance was committed since.
+    fn is_as_of(&self, begun: u64, instance: &str) -> bool {
+        let is_known = self.recent.front().is_none_or(|(oldest, _)| *oldest <= begun + 1);
+        let mut since = self.recent.iter().rev().take_while(|(number, _)| *number > begun);
+        is_known && !since.any(|(_, name)| name == instance)
+    }
 }
 
 impl Glances {
@@ -46,9 +66,7 @@ impl Glances {
     pub(crate) fn keep(&self, begun: u64, instance: &str, status: Status) {
         let now = Instant::now();
         let state = &mut *self.state();
-        let is_known = state.recent.front().is_none_or(|(oldest, _)| *oldest <= begun + 1);
-        let mut since = state.recent.iter().rev().take_while(|(number, _)| *number > begun);
-        if !is_known || since.any(|(_, name)| name == instance) {
+        if !state.is_as_of(begun, instance) {
             return;
         }
         if state.kept.len() >= KEPT_MAX {
@@ -65,11 +83,34 @@ impl Glances {
         (at.elapsed() < FRESH).then_some(status)
     }
 
+    /// The history that came with an activity, for the task that took it; see [`keep`](Self::keep).
+    pub(crate) fn keep_history(&self, begun: u64, instance: &str, events: Vec<String>) {
+        let Some(slot) = task::try_id() else { return };
+        let now = Instant::now();
+        let state = &mut *self.state();
+        if !state.is_as_of(begun, instance) {
+            return;
+        }
+        if state.histories.len() >= KEPT_MAX {
+            state.histories.retain(|_, history| now.duration_since(history.at) < FRESH);
+        }
+        if state.histories.len() < KEPT_MAX {
+            state.histories.insert(slot, History { at: now, instance: instance.to_owned(), events });
+        }
+    }
+
+    /// The answer to this task's next question, if it is about this instance.
+    pub(crate) fn take_history(&self, instance: &str) -> Option<Vec<String>> {
+        let history = self.state().histories.remove(&task::try_id()?)?;
+        (history.instance == instance && history.at.elapsed() < FRESH).then_some(history.events)
+    }
+
     /// A turn of the instance begins or ends to commit, or the instance goes away.
     pub(crate) fn forget(&self, instance: &str) {
         let state = &mut *self.state();
         state.commits += 1;
         state.kept.remove(instance);
+        state.histories.retain(|_, history| history.instance != instance);
         state.recent.push_back((state.commits, instance.to_owned()));
         if state.recent.len() > RECENT_MAX {
             state.recent.pop_front();
@@ -108,6 +149,47 @@ mod tests {
         glances.forget("order");
         glances.keep(begun, "order", status());
         assert_eq!(glances.take("order"), None);
+    }
+
+    async fn in_a_task<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+        let mut tasks = task::JoinSet::new();
+        tasks.spawn(work);
+        tasks.join_next().await.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_history_is_for_the_task_that_took_the_activity_and_for_its_instance_once() {
+        let glances = std::sync::Arc::new(Glances::default());
+        let (slot, client) = (std::sync::Arc::clone(&glances), std::sync::Arc::clone(&glances));
+
+        in_a_task(async move {
+            slot.keep_history(slot.begin(), "order", vec!["an event".to_owned()]);
+            let stranger = in_a_task(async move { client.take_history("order") }).await;
+            assert_eq!(stranger, None);
+            assert_eq!(slot.take_history("order"), Some(vec!["an event".to_owned()]));
+            assert_eq!(slot.take_history("order"), None);
+
+            slot.keep_history(slot.begin(), "order", Vec::new());
+            assert_eq!(slot.take_history("parcel"), None);
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_turn_makes_a_history_worthless_before_and_after_it_is_kept() {
+        let glances = Glances::default();
+
+        in_a_task(async move {
+            glances.keep_history(glances.begin(), "order", Vec::new());
+            glances.forget("order");
+            assert_eq!(glances.take_history("order"), None);
+
+            let begun = glances.begin();
+            glances.forget("order");
+            glances.keep_history(begun, "order", Vec::new());
+            assert_eq!(glances.take_history("order"), None);
+        })
+        .await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -107,6 +107,18 @@ impl<Q: Queue> Lane<Q> {
         }
     }
 
+    /// Whether fetches wait here.
+    pub(crate) fn waits(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Something was taken outside a look, for `lock`.
+    pub(crate) fn leased(&self, lock: Duration) {
+        if let Some(waiting) = &self.waiting {
+            waiting.bell.leased(lock);
+        }
+    }
+
     /// There may be work now.
     pub(crate) async fn ring(&self) {
         if let Some(waiting) = &self.waiting {

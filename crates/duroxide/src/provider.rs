@@ -7,6 +7,7 @@
 //! Next: [`crate::turns`], [`crate::activities`], [`crate::lane`].
 
 mod contract;
+mod relay;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use reveille_wake::{Cause, LongPollConfig};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::activities::{Activities, ActivityAsk, ActivityKey};
+use crate::activities::{Activities, ActivityAsk, ActivityKey, Shelf};
 use crate::error::unreadable;
 use crate::glance::{Glances, Status};
 use crate::lane::{Lane, Tasks};
@@ -50,9 +51,11 @@ pub struct PostgresProvider {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Store,
-    pub(crate) turns: Lane<Turns>,
-    pub(crate) activities: Lane<Activities>,
-    glances: Glances,
+    pub(crate) turns: Arc<Lane<Turns>>,
+    pub(crate) activities: Arc<Lane<Activities>>,
+    /// The next activities of slots that have just done one.
+    shelf: Arc<Shelf>,
+    glances: Arc<Glances>,
     tasks: Tasks,
     /// Closes a database of the provider's own, last.
     closing: TaskTracker,
@@ -106,7 +109,9 @@ impl PostgresProvider {
         database.migrate_from(&schema::SOURCE).await?;
         let (store, tasks, closing) = (Store { database: database.clone() }, Tasks::default(), TaskTracker::new());
         let turns = Lane::new(Turns { store: store.clone() }, database, config, tasks.clone());
-        let activities = Lane::new(Activities::new(store.clone()), database, config, tasks.clone());
+        let glances = Arc::new(Glances::default());
+        let activities = Activities::new(store.clone(), Arc::clone(&glances));
+        let activities = Lane::new(activities, database, config, tasks.clone());
         if owned {
             let (lanes, database) = (tasks.clone(), database.clone());
             closing.spawn(async move {
@@ -117,7 +122,8 @@ impl PostgresProvider {
                 database.close().await;
             });
         }
-        Ok(Self { inner: Arc::new(Inner { store, turns, activities, glances: Glances::default(), tasks, closing }) })
+        let (turns, activities, shelf) = (Arc::new(turns), Arc::new(activities), Arc::default());
+        Ok(Self { inner: Arc::new(Inner { store, turns, activities, shelf, glances, tasks, closing }) })
     }
 
     /// The schema that holds this provider's tables, and nothing else.
@@ -232,10 +238,26 @@ impl PostgresProvider {
         const OPERATION: &str = "fetch_work_item";
         let Some(key) = ActivityKey::of(session, filter) else { return Ok(None) };
         let ask = ActivityAsk { lock, session: session.map_or(Duration::ZERO, |session| session.lock_timeout) };
-        let activities = &self.inner.activities;
-        let Some(task) = activities.take(OPERATION, key, ask, wait).await? else { return Ok(None) };
+        let Inner { activities, shelf, glances, .. } = &*self.inner;
+        let asked = (key, ask);
+        let task = match shelf.take(&asked) {
+            Some(task) => task,
+            None => match activities.take(OPERATION, asked.0.clone(), asked.1.clone(), wait).await? {
+                Some(task) => task,
+                None => return Ok(None),
+            },
+        };
         match serde_json::from_str(&task.text) {
-            Ok(item) => Ok(Some((item, task.token, task.attempt))),
+            Ok(item) => {
+                // Whoever asks without patience may not ask again.
+                if activities.waits() && !wait.is_zero() {
+                    shelf.hand(&task.token, asked);
+                }
+                if let (WorkItem::ActivityExecute { instance, .. }, Some(events)) = (&item, task.events) {
+                    glances.keep_history(task.begun, instance, events);
+                }
+                Ok(Some((item, task.token, task.attempt)))
+            }
             Err(error) => {
                 activities.queue.abandon(&task.token, Some(UNREADABLE_PAUSE), false).await?;
                 Err(unreadable(OPERATION, "a work item", &error))
@@ -249,13 +271,18 @@ impl PostgresProvider {
         instance: &str,
         execution: Option<u64>,
     ) -> Result<Vec<Event>, ProviderError> {
+        let read = |text: &str| serde_json::from_str(text).map_err(|error| unreadable(operation, "event", &error));
+        if execution.is_none()
+            && let Some(events) = self.inner.glances.take_history(instance)
+        {
+            return events.iter().map(|event| read(event)).collect();
+        }
         let execution = execution.map(signed);
         let begun = self.inner.glances.begin();
         let rows = self.inner.store.repeat(operation, &READ_HISTORY, &[&instance, &execution]).await?;
         let status = rows.last().and_then(status_of).unwrap_or_default();
         self.inner.glances.keep(begun, instance, status);
         let texts = rows.iter().filter_map(|row| row.get::<_, Option<&str>>("event"));
-        let read = |text| serde_json::from_str(text).map_err(|error| unreadable(operation, "event", &error));
         texts.map(read).collect()
     }
 

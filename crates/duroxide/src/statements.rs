@@ -50,6 +50,8 @@ statements! {
     ENQUEUE_ACTIVITY = "activities/enqueue.sql" (TEXT, INT8, INT8, TEXT, TEXT, TEXT);
     /// Remove an activity and record its outcome.
     SETTLE_ACTIVITY = "activities/settle.sql" (TEXT, TEXT, TEXT);
+    /// Remove an activity, record its outcome, and take the next.
+    RELAY_ACTIVITY = "activities/relay.sql" (TEXT, TEXT, TEXT, TEXT, FLOAT8, TEXT_ARRAY, BOOL, BOOL);
     /// Keep an activity.
     RENEW_ACTIVITY = "activities/renew.sql" (TEXT, FLOAT8);
     /// Give activities back.

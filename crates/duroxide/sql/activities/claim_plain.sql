@@ -2,7 +2,8 @@
 -- untagged ones if $5, whatever they are if $6. Takes nothing and says so while an activity of a session is due: then
 -- owners matter, and so does the order among both kinds.
 -- One row for each activity, or one row without; every row says how much was picked, whether something was left because
--- somebody else has it in hand, and when the next look is due.
+-- somebody else has it in hand, and when the next look is due. With each come the events of its instance's latest execution
+-- unless they are many: whoever does an activity asks for them first.
 -- A claim need not survive a crash, so it does not wait for the disk.
 -- locks:  the activities that are picked (skip locked)
 -- plan:   index scan using activity_due
@@ -11,13 +12,16 @@ with clock as materialized (
   select clock_timestamp() as now
   where set_config('synchronous_commit', 'off', true) is not null
 ), bound as materialized (
+  -- In order, because PostgreSQL would otherwise hope to find one soon from the table's start.
   select
-    exists (
-      select
+    (
+      select true
       from {schema}.activity
       where session_id is not null
         and due_at <= (select now from clock)
-    ) as is_due
+      order by due_at
+      limit 1
+    ) is not null as is_due
 ), picked as materialized (
   select a.id
   from {schema}.activity a
@@ -42,7 +46,7 @@ with clock as materialized (
   from chosen
   where a.id = any (array(select id from chosen))
     and a.id = chosen.id
-  returning a.id, a.lock_token, a.work_item, a.attempt_count
+  returning a.id, a.lock_token, a.work_item, a.attempt_count, a.instance_id
 ), skipped as (
   select
     case
@@ -71,7 +75,29 @@ select
   extract(epoch from next.at - clock_timestamp())::float8 as due_s,
   taken.lock_token,
   taken.work_item,
-  taken.attempt_count
+  taken.attempt_count,
+  past.events
 from next
 left join taken on true
+left join lateral (
+  select
+    array(
+      select h.event
+      from {schema}.history h
+      where h.instance_id = latest.instance_id
+        and h.execution_id = latest.execution_id
+      order by h.event_id
+    ) as events
+  from (
+    select
+      instance_id,
+      execution_id,
+      event_count
+    from {schema}.execution
+    where instance_id = taken.instance_id
+    order by execution_id desc
+    limit 1
+  ) as latest
+  where latest.event_count <= 200
+) as past on true
 order by taken.id

@@ -90,10 +90,7 @@ impl Provider for PostgresProvider {
     }
 
     async fn ack_work_item(&self, token: &str, completion: Option<WorkItem>) -> Result<(), ProviderError> {
-        if self.inner.activities.queue.settle(token, completion.as_ref()).await? {
-            self.inner.turns.ring().await;
-        }
-        Ok(())
+        self.settle_activity(token, completion).await
     }
 
     async fn renew_work_item_lock(&self, token: &str, extend_for: Duration) -> Result<(), ProviderError> {
@@ -107,6 +104,7 @@ impl Provider for PostgresProvider {
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
         let activities = &self.inner.activities;
+        self.inner.shelf.done(token);
         activities.queue.abandon(token, delay, ignore_attempt).await?;
         match delay {
             Some(delay) if !delay.is_zero() => activities.ring_after(delay).await,

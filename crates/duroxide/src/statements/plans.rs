@@ -4,7 +4,7 @@ use reveille::database::{Database, DatabaseOptions, SchemaName};
 use reveille_testkit::{TestDatabase, assert_planned, generic_plan};
 use tokio_postgres::Client;
 
-use super::{ALL, CLAIM_ACTIVITIES, CLAIM_TURNS};
+use super::{ALL, CLAIM_ACTIVITIES, CLAIM_PLAIN, CLAIM_TURNS, RELAY_ACTIVITY};
 
 /// 100,000 rows in each large table. Nearly everything lies in the future or is done; one instance has half of all
 /// events; one session has most activities.
@@ -59,9 +59,9 @@ async fn claims_read_no_table_from_end_to_end() {
     let test = TestDatabase::empty().await;
     let (client, schema) = skewed(&test).await;
 
-    for statement in [&CLAIM_TURNS, &CLAIM_ACTIVITIES] {
+    for statement in [&CLAIM_TURNS, &CLAIM_ACTIVITIES, &CLAIM_PLAIN, &RELAY_ACTIVITY] {
         let plan = generic_plan(&client, &schema, statement).await;
-        for table in ["message", "mailbox", "activity"] {
+        for table in ["message", "mailbox", "activity", "history", "execution"] {
             let scan = format!("Seq Scan on {table} ");
             assert!(!plan.contains(&scan), "{} reads all of {table}:\n{plan}", statement.name);
         }

@@ -32,6 +32,18 @@ impl Counted {
         self.count("query ilike $1", &claim).await
     }
 
+    /// How often somebody looked for activities in `schema`.
+    pub(crate) async fn activity_looks(&self, schema: &str) -> i64 {
+        let claim = format!("%{schema}%.activity%skip locked%contended%");
+        self.count("query ilike $1", &claim).await
+    }
+
+    /// How often somebody read a history in `schema`, and nothing else.
+    pub(crate) async fn reads(&self, schema: &str) -> i64 {
+        let read = format!("select event_id%{schema}%.history%");
+        self.count("query ilike $1", &read).await
+    }
+
     /// How many statements there were, ours included.
     pub(crate) async fn all(&self) -> i64 {
         self.count("query not ilike $1", "%pg_stat_statements%").await

@@ -11,5 +11,7 @@ mod hints;
 mod idle;
 mod nodes;
 mod odd_text;
+mod pool;
+mod relay_faults;
 mod schemas;
 mod waits;

@@ -3,7 +3,7 @@
 SHELL := /bin/sh
 MAJOR ?= 18
 
-.PHONY: help serve test test-pg test-shuttle setup setup-test check
+.PHONY: help serve test test-clients test-pg test-shuttle setup setup-test check
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -16,6 +16,9 @@ test: setup setup-test ## run all tests
 	cargo build --locked --bins
 	cargo test --locked --workspace --exclude reveille-duroxide --features reveille/sqlx
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide # its tests mostly wait for locks to expire
+
+test-clients: setup ## the README's quick start and Queen's official Python client against a real server
+	scripts/test-clients
 
 test-pg: ## run the tests that depend on PostgreSQL on another version: make test-pg MAJOR=18
 	cargo build --locked --bins

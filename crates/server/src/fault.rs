@@ -10,13 +10,18 @@ use tracing::{debug, error};
 
 use crate::problem::Problem;
 
+// The consumers of Queen's Python client end on every error whose sentence does not speak of a connection or a timeout;
+// on those that do, they wait a second and ask again.
 pub(crate) const DATABASE_AWAY: Problem = Problem::new(
     StatusCode::SERVICE_UNAVAILABLE,
     "database_unavailable",
-    "the database does not answer; nothing was acknowledged",
+    "no connection to the database, or no answer from it; nothing was acknowledged",
 );
-pub(crate) const OVERLOADED: Problem =
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", "too much is asked of this server at once");
+pub(crate) const OVERLOADED: Problem = Problem::new(
+    StatusCode::TOO_MANY_REQUESTS,
+    "overloaded",
+    "too much is asked of this server at once; keep the connection and ask again in a second",
+);
 const UNKNOWN_OUTCOME: Problem = Problem::new(
     StatusCode::SERVICE_UNAVAILABLE,
     "unknown_outcome",

@@ -16,8 +16,8 @@ pub use options::QueueOptions;
 
 use super::Messages;
 use super::error::MessagesError;
-use super::ids::QueueId;
-use super::name::QueueName;
+use super::ids::{PartitionUid, QueueId};
+use super::name::{PartitionName, QueueName};
 use super::statements::{
     CONFIGURE, DELETE_QUEUE, DESCRIBE_QUEUE, HASTEN, LIST_QUEUES, NAMESPACES, PURGE, REMOVE_LEFTOVERS, SWITCHES, TASKS,
     TURN_SWITCH,
@@ -130,6 +130,16 @@ impl Messages {
             None => {}
         }
         Ok(purged)
+    }
+
+    /// What a partition is called that the outside world knows under this id, if it is there: its queue's name and its own.
+    pub async fn partition_names(
+        &self,
+        partition: PartitionUid,
+    ) -> Result<Option<(QueueName, PartitionName)>, MessagesError> {
+        let ground = &self.parts.ground;
+        let entry = ground.catalog.by_uid(&ground.database, partition).await?;
+        Ok(entry.map(|entry| (entry.queue_name.clone(), entry.name.clone())))
     }
 
     /// A queue, if it is there.

@@ -3,19 +3,20 @@
 //! Answered with 200 and one entry for each item, whatever became of it; only a request that cannot be understood, or a
 //! database that is away, is a fault of the whole.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use reveille::messages::{Acknowledgement, MessagesError, Outcome, Settled};
+use reveille::messages::{Acknowledgement, MessagesError, Outcome, PartitionName, PartitionUid, QueueName, Settled};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer;
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::wire::json::{Bounded, parse};
+use crate::wire::json::{Objects, parse};
 use crate::wire::names;
 
 /// In one request.
@@ -36,7 +37,7 @@ pub(super) struct Said {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Many {
-    acknowledgments: Option<Bounded<Said, ITEMS_MAX>>,
+    acknowledgments: Option<Objects<Said, ITEMS_MAX>>,
     consumer_group: Option<String>,
 }
 
@@ -53,7 +54,7 @@ pub(super) async fn one(State(service): State<Arc<Service>>, body: Bytes) -> Res
 
 pub(super) async fn batch(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
     let many: Many = parse(&body)?;
-    let Some(Bounded(said)) = many.acknowledgments else {
+    let Some(Objects(said)) = many.acknowledgments else {
         return Err(Problem::invalid("acknowledgments array is required"));
     };
     Ok(settle(&service, said, many.consumer_group).await)
@@ -74,11 +75,10 @@ async fn settle(service: &Service, said: Vec<Said>, group: Option<String>) -> Re
     }
     let mut settled = settled.into_iter();
     let mut next = || settled.next().unwrap_or(Err(MessagesError::Closed));
-    let told = places.into_iter().enumerate().map(|(index, place)| {
-        let became = place.map(|()| next());
-        Told::new(index, said[index].transaction_id.as_deref(), became)
-    });
-    let told: Vec<Told<'_>> = told.collect();
+    let became: Vec<Became> = places.into_iter().map(|place| place.map(|()| next())).collect();
+    let names = names_of(service, said.iter().zip(&became)).await;
+    let told = became.into_iter().zip(&said).enumerate();
+    let told: Vec<Told<'_>> = told.map(|(index, (became, said))| Told::new(index, said, became, &names)).collect();
     for item in &told {
         let counter = if item.success { &service.figures.acked } else { &service.figures.ack_refused };
         counter.add(1);
@@ -87,7 +87,31 @@ async fn settle(service: &Service, said: Vec<Said>, group: Option<String>) -> Re
     answer::ok(&told)
 }
 
+/// What became of an item, or why it could not be asked.
+type Became = Result<Result<Settled, MessagesError>, String>;
+type PartitionNames = HashMap<PartitionUid, (QueueName, PartitionName)>;
+
+/// What the partitions are called whose messages were found. They are remembered by now; where they are not, and cannot be
+/// asked for, the acks were recorded all the same.
+async fn names_of(service: &Service, items: impl Iterator<Item = (&Said, &Became)>) -> PartitionNames {
+    let mut names = PartitionNames::new();
+    for (said, became) in items {
+        let Some(uid) = said.partition() else { continue };
+        if matches!(became, Ok(Ok(Settled::NotFound)) | Err(_)) || names.contains_key(&uid) {
+            continue;
+        }
+        if let Ok(Some(found)) = service.messages.partition_names(uid).await {
+            names.insert(uid, found);
+        }
+    }
+    names
+}
+
 impl Said {
+    fn partition(&self) -> Option<PartitionUid> {
+        self.partition_id.as_deref().and_then(names::partition_uid)
+    }
+
     /// The same in the library's words, or why that cannot be.
     pub(super) fn read(&self, group: Option<&str>) -> Result<Acknowledgement, String> {
         let id = self.transaction_id.as_deref().ok_or("transactionId is required")?;
@@ -143,6 +167,8 @@ struct Told<'a> {
     transaction_id: Option<&'a str>,
     success: bool,
     error: Option<String>,
+    queue_name: Option<&'a str>,
+    partition_name: Option<&'a str>,
     lease_released: bool,
     dlq: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -150,11 +176,7 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn new(
-        index: usize,
-        transaction_id: Option<&'a str>,
-        became: Result<Result<Settled, MessagesError>, String>,
-    ) -> Self {
+    fn new(index: usize, said: &'a Said, became: Became, names: &'a PartitionNames) -> Self {
         let (settled, error) = match became {
             Ok(Ok(settled)) => (Some(settled), refusal(settled).map(ToOwned::to_owned)),
             Ok(Err(error)) => (None, Some(Problem::from(error).sentence.into_owned())),
@@ -164,11 +186,14 @@ impl<'a> Told<'a> {
             Some(Settled::Done { released, dead }) => (released, dead),
             _ => (false, false),
         };
+        let place = said.partition().and_then(|uid| names.get(&uid));
         Self {
             index,
-            transaction_id,
+            transaction_id: said.transaction_id.as_deref(),
             success: error.is_none(),
             error,
+            queue_name: place.map(|(queue, _)| queue.as_str()),
+            partition_name: place.map(|(_, partition)| partition.as_str()),
             lease_released: released,
             dlq: dead,
             noop: settled == Some(Settled::Already),

@@ -67,6 +67,7 @@ pub(super) async fn configure(State(service): State<Arc<Service>>, body: Bytes) 
         Some(other) => return Err(Problem::invalid(format!("mode must be merge or replace, not {other:?}"))),
     };
     let given = body.options.unwrap_or_default();
+    given.flags.check()?;
     let before = if replace { None } else { service.messages.queue(&name).await? };
     let flags = given.flags.over(before.as_ref().map(Flags::of));
     let mut options = given.read(before.is_none())?;

@@ -64,7 +64,7 @@ pub(super) async fn delete_one(
 
 pub(super) async fn delete_all(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
     let mut which = Which::asked(&query);
-    which.all = Some(query.is("all"));
+    which.all = query.flag("all")?;
     let deleted = service.messages.delete_all_dead_letters(&which.chosen()?).await?;
     Ok(answer::ok(&json!({ "deleted": deleted > 0, "count": deleted })))
 }

@@ -43,6 +43,11 @@ pub(super) async fn lagging(State(service): State<Arc<Service>>, query: Query) -
     Ok(answer::ok(&told.collect::<Vec<_>>()))
 }
 
+/// Queen keeps these figures in tables and counts them again when told to; ours are counted when they are asked for.
+pub(super) async fn refresh() -> Response {
+    answer::ok(&json!({ "success": true }))
+}
+
 /// Partition by partition, under the names of the queues.
 pub(super) async fn one(State(service): State<Arc<Service>>, Names(group): Names<String>) -> Result<Response, Problem> {
     let group = group_of(group)?;
@@ -80,7 +85,7 @@ async fn forget(
     queue: Option<&QueueName>,
     query: &Query,
 ) -> Result<Response, Problem> {
-    let keep = matches!(query.text("deleteMetadata"), Some("false" | "0"));
+    let keep = query.flag("deleteMetadata")? == Some(false);
     let how = if keep { Subscriptions::Keep } else { Subscriptions::Forget };
     let deleted = service.messages.delete_group(queue, group, how).await?;
     Ok(answer::ok(&json!({

@@ -26,6 +26,8 @@ use delivered::{Autopilot, Delivered};
 
 /// Clients hang up 5 s after the time they asked for; before that they should hear why there is nothing.
 const GRACE: Duration = Duration::from_secs(3);
+/// Bytes of a namespace's or task's name.
+const SPACE_MAX: usize = 512;
 /// For a client that leaves the width of its pops to us.
 const AUTOPILOT_BATCH: u32 = 200;
 const AUTOPILOT_PARTITIONS: u32 = 10;
@@ -62,9 +64,14 @@ pub(super) async fn space(State(service): State<Arc<Service>>, query: Query) -> 
             return Ok(answer::json(StatusCode::BAD_REQUEST, &said));
         }
     };
-    let spaces = [query.text("namespace"), query.text("task")];
-    if spaces.into_iter().flatten().any(|name| name.contains('\0')) {
-        return Err(Problem::invalid("a namespace or task contains a NUL character"));
+    for space in [query.text("namespace"), query.text("task")].into_iter().flatten() {
+        if space.contains('\0') {
+            return Err(Problem::invalid("a namespace or task contains a NUL character"));
+        }
+        // No queue has a longer one, and whoever waits for it would keep it in memory.
+        if space.len() > SPACE_MAX {
+            return Err(Problem::invalid(format!("a namespace or task is longer than {SPACE_MAX} bytes")));
+        }
     }
     Asked::read(&service, &query)?.pop(&service, pop, "").await
 }
@@ -82,10 +89,10 @@ struct Asked {
 
 impl Asked {
     fn read(service: &Service, query: &Query) -> Result<Self, Problem> {
-        let (batch, partitions) = (query.count("batch")?, query.count("partitions")?);
+        let (batch, partitions) = (query.some("batch")?, query.some("partitions")?);
         let timeout = query.milliseconds("timeout")?.unwrap_or(service.defaults.timeout);
-        let wait = if query.is("wait") { timeout } else { Duration::ZERO };
-        let autopilot = query.is("autopilot").then(|| Autopilot {
+        let wait = if query.is("wait")? { timeout } else { Duration::ZERO };
+        let autopilot = query.is("autopilot")?.then(|| Autopilot {
             batch: batch.unwrap_or(AUTOPILOT_BATCH),
             partitions: partitions.unwrap_or(AUTOPILOT_PARTITIONS),
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
@@ -99,7 +106,7 @@ impl Asked {
             subscription: subscription(query, service.defaults.subscription)?,
             batch: batch.unwrap_or(usual_batch),
             partitions: partitions.unwrap_or(usual_partitions),
-            auto_ack: query.is("autoAck"),
+            auto_ack: query.is("autoAck")?,
             wait,
             autopilot,
         })

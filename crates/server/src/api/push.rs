@@ -16,7 +16,7 @@ use super::answer;
 use crate::figures::Figures;
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::wire::json::{Bounded, parse, present};
+use crate::wire::json::{Objects, parse, present};
 use crate::wire::names;
 
 /// In one request.
@@ -27,7 +27,7 @@ const NO_PAYLOAD: &[u8] = b"{}";
 #[derive(Debug, Deserialize)]
 struct Body<'b> {
     #[serde(borrow)]
-    items: Option<Bounded<Item<'b>, ITEMS_MAX>>,
+    items: Option<Objects<Item<'b>, ITEMS_MAX>>,
 }
 
 /// One message as it is spelt.
@@ -47,7 +47,7 @@ pub(super) struct Item<'b> {
 pub(super) async fn push(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
     service.figures.push_requests.add(1);
     let said: Body<'_> = parse(&body)?;
-    let Some(Bounded(items)) = said.items else { return Err(Problem::invalid("items array is required")) };
+    let Some(Objects(items)) = said.items else { return Err(Problem::invalid("items array is required")) };
     let mut queues = Vec::with_capacity(items.len());
     let mut asked = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {

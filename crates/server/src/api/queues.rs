@@ -64,6 +64,20 @@ pub(super) async fn delete(
     Ok(answer::ok(&json!({ "deleted": existed, "queue": name.as_str(), "existed": existed })))
 }
 
+/// Every message of it, or nothing: partitions are not emptied one by one.
+pub(super) async fn clear(
+    State(service): State<Arc<Service>>,
+    Names(name): Names<String>,
+    query: Query,
+) -> Result<Response, Problem> {
+    if query.text("partition").is_some() {
+        return Err(Problem::invalid("a queue is cleared as a whole: move the groups of one partition with seek"));
+    }
+    let name = names::queue(name)?;
+    let cleared = service.messages.purge(&name).await?;
+    Ok(answer::ok(&json!({ "success": true, "queue": name.as_str(), "cleared": cleared })))
+}
+
 pub(super) async fn namespaces(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
     let spaces = service.messages.namespaces().await?;
     Ok(answer::ok(&json!({ "namespaces": spaces_spelt("namespace", &spaces) })))

@@ -23,6 +23,8 @@ use crate::wire::query::Query;
 
 /// Entries of one page, if nothing is said.
 const PAGE: u32 = 100;
+/// Bytes of a word that says what kind of note it is; what there is to tell belongs in its data.
+const EVENT_TYPE_MAX: usize = 1000;
 const NO_MESSAGE: Problem = Problem::new(StatusCode::NOT_FOUND, "no_such_message", "Message not found");
 
 #[derive(Debug, Deserialize)]
@@ -38,7 +40,7 @@ struct Body<'b> {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "traceNames must be a text or a list of texts")]
 enum OneOrMany {
     One(String),
     Many(Vec<String>),
@@ -56,6 +58,9 @@ pub(super) async fn add(State(service): State<Arc<Service>>, body: Bytes) -> Res
         trace = trace.group(names::group(said.consumer_group)?);
     }
     if let Some(sort) = said.event_type {
+        if sort.len() > EVENT_TYPE_MAX {
+            return Err(Problem::invalid(format!("eventType is longer than {EVENT_TYPE_MAX} bytes")));
+        }
         trace = trace.event_type(sort);
     }
     trace = match said.trace_names {

@@ -18,7 +18,7 @@ use super::answer;
 use super::push::Item;
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::wire::json::{Bounded, parse, present};
+use crate::wire::json::{Bounded, Objects, parse, present};
 
 /// In one request.
 const OPERATIONS_MAX: usize = 10_000;
@@ -26,7 +26,7 @@ const OPERATIONS_MAX: usize = 10_000;
 #[derive(Debug, Deserialize)]
 struct Body<'b> {
     #[serde(borrow)]
-    operations: Option<Bounded<Operation<'b>, OPERATIONS_MAX>>,
+    operations: Option<Objects<Operation<'b>, OPERATIONS_MAX>>,
     #[serde(rename = "requiredLeases")]
     required_leases: Option<Bounded<String, OPERATIONS_MAX>>,
 }
@@ -37,7 +37,7 @@ struct Body<'b> {
 struct Operation<'b> {
     r#type: Option<String>,
     #[serde(borrow)]
-    items: Option<Bounded<Item<'b>, OPERATIONS_MAX>>,
+    items: Option<Objects<Item<'b>, OPERATIONS_MAX>>,
     queue: Option<String>,
     partition: Option<String>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -73,7 +73,7 @@ impl Refusal {
 
 pub(super) async fn transaction(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
     let said: Body<'_> = parse(&body)?;
-    let Some(Bounded(operations)) = said.operations else {
+    let Some(Objects(operations)) = said.operations else {
         return Err(Problem::invalid("operations array required"));
     };
     if operations.is_empty() {
@@ -103,7 +103,7 @@ fn gather(body: &Bytes, operations: Vec<Operation<'_>>, leases: &[String]) -> Re
         match operation.r#type.as_deref() {
             Some("push") => {
                 let items = match operation.items.take() {
-                    Some(Bounded(items)) => items,
+                    Some(Objects(items)) => items,
                     None => vec![operation.into_item()],
                 };
                 for item in items {

@@ -4,7 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use axum::http::StatusCode;
-use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
@@ -13,12 +14,13 @@ use crate::problem::Problem;
 
 const EMPTY: Problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_json", "Empty request body");
 
-/// The body as a value. Absent and null are the same to every optional field, and unknown fields are passed over.
+/// The body, an object, as a value. Absent and null are the same to every optional field, and unknown fields are passed over.
 pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(EMPTY);
     }
-    serde_json::from_slice(body).map_err(|error| match error.classify() {
+    let read = serde_json::from_slice(body).map(|Object(value)| value);
+    read.map_err(|error| match error.classify() {
         Category::Data => Problem::invalid(error.to_string()),
         Category::Syntax | Category::Eof | Category::Io => {
             let sentence = format!("Invalid JSON: {error}").into();
@@ -30,6 +32,42 @@ pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem
 /// For a field whose null is not the same as its absence.
 pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// A value that is spelt with the names of its fields. Without this an array would do as well, its entries taken for the
+/// fields in the order in which we happen to declare them.
+#[derive(Debug)]
+pub(crate) struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+struct Fields<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+    }
+}
+
+/// An array of at most `MOST` objects.
+#[derive(Debug)]
+pub(crate) struct Objects<T, const MOST: usize>(pub(crate) Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Objects<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Bounded(objects) = Bounded::<Object<T>, MOST>::deserialize(deserializer)?;
+        Ok(Self(objects.into_iter().map(|Object(value)| value).collect()))
+    }
 }
 
 /// An array of at most `MOST` entries: a small body can spell a great many.
@@ -101,9 +139,36 @@ mod tests {
 
     #[test]
     fn an_array_has_an_end() {
-        assert_eq!(parse::<Bounded<u8, 2>>(b"[1,2]").unwrap().0, [1, 2]);
-        let refused = parse::<Bounded<u8, 2>>(b"[1,2,3]").unwrap_err();
+        #[derive(Debug, Deserialize)]
+        struct Body {
+            list: Bounded<u8, 2>,
+        }
+
+        assert_eq!(parse::<Body>(br#"{"list":[1,2]}"#).unwrap().list.0, [1, 2]);
+        let refused = parse::<Body>(br#"{"list":[1,2,3]}"#).unwrap_err();
         assert!(refused.sentence.contains("at most 2"), "{}", refused.sentence);
+    }
+
+    #[test]
+    fn fields_have_names() {
+        #[derive(Debug, Deserialize)]
+        struct Place<'b> {
+            queue: String,
+            #[serde(borrow)]
+            payload: &'b RawValue,
+        }
+        #[derive(Debug, Deserialize)]
+        struct Body<'b> {
+            #[serde(borrow)]
+            items: Objects<Place<'b>, 5>,
+        }
+
+        let read = parse::<Body<'_>>(br#"{"items":[{"payload": 1.0 ,"queue":"q"}]}"#).unwrap();
+        assert_eq!((read.items.0[0].queue.as_str(), read.items.0[0].payload.get()), ("q", "1.0"));
+        for wrong in [&br#"[[{"queue":"q","payload":1}]]"#[..], br#"{"items":[["q",1]]}"#, b"[]", b"5", b"null"] {
+            let refused = parse::<Body<'_>>(wrong).unwrap_err();
+            assert!(refused.sentence.contains("expected an object"), "{}", refused.sentence);
+        }
     }
 
     #[test]
@@ -122,8 +187,8 @@ mod tests {
 
     #[test]
     fn nothing_and_nonsense_are_told_apart() {
-        assert_eq!(parse::<u8>(b" \n").unwrap_err().sentence, "Empty request body");
+        assert_eq!(parse::<serde_json::Value>(b" \n").unwrap_err().sentence, "Empty request body");
         assert_eq!(parse::<serde_json::Value>(b"{").unwrap_err().code, "invalid_json");
-        assert_eq!(parse::<u8>(b"\"x\"").unwrap_err().code, "invalid_request");
+        assert_eq!(parse::<serde_json::Value>(b"\"x\"").unwrap_err().code, "invalid_request");
     }
 }

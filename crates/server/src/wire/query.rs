@@ -15,6 +15,9 @@ const UNREADABLE: Problem =
 /// More than any route knows.
 const PARAMETERS_MAX: usize = 64;
 
+const TOO_MANY: Problem =
+    Problem::new(StatusCode::BAD_REQUEST, "invalid_request", "the query has more parameters than any route knows");
+
 /// Parameters by name; an empty one counts as absent, and of several with one name the first counts.
 #[derive(Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
@@ -23,18 +26,21 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        Self::parse(parts.uri.query().unwrap_or_default()).ok_or(UNREADABLE)
+        Self::parse(parts.uri.query().unwrap_or_default())
     }
 }
 
 impl Query {
-    fn parse(text: &str) -> Option<Self> {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).take(PARAMETERS_MAX);
-        let pairs = pairs.map(|pair| {
+    fn parse(text: &str) -> Result<Self, Problem> {
+        let mut read = Vec::new();
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            if read.len() == PARAMETERS_MAX {
+                return Err(TOO_MANY);
+            }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decoded(name)?, decoded(value)?))
-        });
-        pairs.collect::<Option<Vec<_>>>().map(Self)
+            read.push((decoded(name).ok_or(UNREADABLE)?, decoded(value).ok_or(UNREADABLE)?));
+        }
+        Ok(Self(read))
     }
 
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
@@ -45,9 +51,19 @@ impl Query {
         self.text(name).map(ToOwned::to_owned)
     }
 
-    /// True when it says `true` or `1`.
-    pub(crate) fn is(&self, name: &str) -> bool {
-        matches!(self.text(name), Some("true" | "1"))
+    /// Whether it is asked for. Python spells it `True`; whoever says `yes` should hear that it was not understood.
+    pub(crate) fn flag(&self, name: &'static str) -> Result<Option<bool>, Problem> {
+        match self.text(name).map(str::to_ascii_lowercase).as_deref() {
+            None => Ok(None),
+            Some("true" | "1") => Ok(Some(true)),
+            Some("false" | "0") => Ok(Some(false)),
+            Some(other) => Err(Problem::invalid(format!("{name} must be true or false, not {other:?}"))),
+        }
+    }
+
+    /// As [`flag`](Self::flag); not, if nothing is said.
+    pub(crate) fn is(&self, name: &'static str) -> Result<bool, Problem> {
+        self.flag(name).map(|flag| flag == Some(true))
     }
 
     /// A whole number. What is larger than fits is the largest that does: it is a limit, and we have lower ones.
@@ -58,6 +74,14 @@ impl Query {
             return Err(Problem::invalid(format!("{name} must be a whole number, not {text:?}")));
         }
         Ok(Some(text.parse().unwrap_or(u32::MAX)))
+    }
+
+    /// A whole number that is not zero.
+    pub(crate) fn some(&self, name: &'static str) -> Result<Option<u32>, Problem> {
+        match self.count(name)? {
+            Some(0) => Err(Problem::invalid(format!("{name} must be at least 1"))),
+            count => Ok(count),
+        }
     }
 
     /// A time in milliseconds.
@@ -82,18 +106,21 @@ mod tests {
 
     #[test]
     fn it_is_decoded_and_empty_is_absent() {
-        let query = Query::parse("a=%F0%9F%A6%86+x&b=&b=2&c&d=1&e=true&f=yes&=x&&a=second").unwrap();
+        let query = Query::parse("a=%F0%9F%A6%86+x&b=&b=2&c&d=1&e=True&f=yes&=x&&a=second&h=0&i=FALSE").unwrap();
 
         assert_eq!(query.text("a"), Some("🦆 x"));
         assert_eq!(query.text("b"), Some("2"));
         assert_eq!(query.text("c"), None);
-        assert!(query.is("d") && query.is("e") && !query.is("f") && !query.is("g"));
-        assert!(Query::parse("a=%ff").is_none());
+        let flags = ["d", "e", "g", "h", "i"].map(|name| query.flag(name).unwrap());
+        assert_eq!(flags, [Some(true), Some(true), None, Some(false), Some(false)]);
+        assert!(query.is("f").is_err() && !query.is("g").unwrap());
+        assert_eq!(Query::parse("a=%ff").unwrap_err().code, "invalid_request");
+        assert!(Query::parse(&"a=1&".repeat(64)).is_ok() && Query::parse(&"a=1&".repeat(65)).is_err());
     }
 
     #[test]
     fn numbers_are_bounded_and_nonsense_is_refused() {
-        let query = Query::parse("a=5&b=99999999999999999999&c=-1&d=1.5&e=x&f=%00").unwrap();
+        let query = Query::parse("a=5&b=99999999999999999999&c=-1&d=1.5&e=x&f=%00&g=0").unwrap();
 
         assert_eq!(query.count("a").unwrap(), Some(5));
         assert_eq!(query.count("b").unwrap(), Some(u32::MAX));
@@ -101,6 +128,8 @@ mod tests {
             assert!(query.count(wrong).is_err(), "{wrong}");
         }
         assert_eq!(query.count("z").unwrap(), None);
+        assert_eq!((query.some("a").unwrap(), query.count("g").unwrap()), (Some(5), Some(0)));
+        assert!(query.some("g").is_err());
         assert_eq!(query.milliseconds("a").unwrap(), Some(Duration::from_millis(5)));
     }
 }

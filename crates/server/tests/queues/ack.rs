@@ -1,8 +1,9 @@
 //! Acks, one and many, and leases.
 
+use reveille::messages::MessagesOptions;
 use serde_json::{Value, json};
 
-use crate::support::{House, ack};
+use crate::support::{House, Node, ack};
 
 async fn popped(house: &House, count: usize) -> Vec<Value> {
     for n in 0..count {
@@ -27,6 +28,25 @@ async fn an_ack_is_answered_as_an_array_of_one_and_a_repeat_is_harmless() {
     );
     let again = &second.json()[0];
     assert_eq!((&again["success"], &again["noop"]), (&json!(true), &json!(true)));
+}
+
+#[tokio::test]
+async fn an_ack_says_where_its_message_was_on_any_node() {
+    let house = House::new().await;
+    let body = r#"{"items":[{"queue":"a","partition":"p 1","payload":1},{"queue":"b","payload":2}]}"#;
+    house.post("/api/v1/push", body).await;
+    let [a, b] = ["a", "b"].map(|queue| format!("/api/v1/pop/queue/{queue}"));
+    let (a, b) = (house.get(&a).await.messages()[0].clone(), house.get(&b).await.messages()[0].clone());
+    let other = Node::start(&house.db.url(), |options| options, MessagesOptions::default()).await;
+    let stranger = r#"{"transactionId":"x","partitionId":"00000000-0000-4000-8000-000000000000"}"#;
+
+    let items = [ack(&a, "completed"), stranger.to_owned(), ack(&b, "failed")].join(",");
+    let told = other.post("/api/v1/ack/batch", format!(r#"{{"acknowledgments":[{items}]}}"#)).await.json();
+
+    let places = [0, 1, 2].map(|n| (told[n]["queueName"].clone(), told[n]["partitionName"].clone()));
+    assert_eq!(places, [(json!("a"), json!("p 1")), (json!(null), json!(null)), (json!("b"), json!("Default"))]);
+    let repeat = house.post("/api/v1/ack", ack(&a, "completed")).await.json();
+    assert_eq!((&repeat[0]["noop"], &repeat[0]["queueName"]), (&json!(true), &json!("a")));
 }
 
 #[tokio::test]

@@ -90,6 +90,8 @@ async fn notes_about_a_message_are_found_by_message_and_by_name() {
     {
         assert_eq!(house.post("/api/v1/traces", wrong).await.status, 400, "{wrong}");
     }
+    let chatty = body("null").replace(r#""step""#, &format!("\"{}\"", "x".repeat(1001)));
+    assert_eq!(house.post("/api/v1/traces", chatty).await.status, 400, "a kind is a word");
     let unknown = r#"{"transactionId":"x","partitionId":"x","data":1}"#;
     assert_eq!(house.post("/api/v1/traces", unknown).await.code(), "no_such_message");
 }
@@ -197,6 +199,7 @@ async fn status_and_metrics_tell_what_happened() {
 async fn what_is_not_there_is_told_in_json() {
     let house = House::new().await;
 
+    assert_eq!(house.post("/api/v1/stats/refresh", "").await.json()["success"], true, "ours are always fresh");
     let missing = house.get("/api/v1/analytics/queue-lag").await;
     let wrong = house.get("/api/v1/push").await;
 

@@ -111,6 +111,24 @@ async fn a_deleted_queue_is_gone_with_its_messages() {
 }
 
 #[tokio::test]
+async fn a_queue_is_cleared_as_a_whole_and_goes_on() {
+    let house = House::new().await;
+    house
+        .post("/api/v1/push", r#"{"items":[{"queue":"a/b","payload":1},{"queue":"a/b","partition":"p","payload":2}]}"#)
+        .await;
+
+    let one = house.delete("/api/v1/queues/a%2Fb/clear?partition=p").await;
+    let all = house.delete("/api/v1/queues/a%2Fb/clear").await.json();
+
+    assert_eq!((one.status, one.code().as_str()), (400, "invalid_request"));
+    assert_eq!((&all["success"], &all["cleared"], &all["queue"]), (&json!(true), &json!(2), &json!("a/b")));
+    house.get("/api/v1/pop/queue/a%2Fb?partitions=9").await.assert_nothing();
+    house.push("a/b", "3").await;
+    assert_eq!(house.get("/api/v1/pop/queue/a%2Fb").await.data(), [json!(3)]);
+    assert_eq!(house.delete("/api/v1/queues/none/clear").await.code(), "no_such_queue");
+}
+
+#[tokio::test]
 async fn queues_namespaces_and_tasks_are_listed() {
     let house = House::new().await;
     house.push("shop.mail", "1").await;

@@ -51,6 +51,27 @@ async fn the_deadline_is_answered_with_nothing_not_early_and_not_late() {
 }
 
 #[tokio::test]
+async fn every_waiter_has_a_deadline_of_its_own() {
+    let house = House::new().await;
+    let waiters = (0..100_u64).map(|n| {
+        let patience = Duration::from_millis(200 + n * 7);
+        let path = format!("/api/v1/pop/queue/q{}?wait=true&timeout={}", n % 7, patience.as_millis());
+        let client = house.client();
+        async move {
+            let begun = Instant::now();
+            client.ask("GET", &path, None).await.assert_nothing();
+            (patience, begun.elapsed())
+        }
+    });
+    let waiters: tokio::task::JoinSet<_> = waiters.collect();
+
+    for (patience, took) in waiters.join_all().await {
+        assert!(took >= patience && took < patience + Duration::from_secs(5), "{took:?} instead of {patience:?}");
+    }
+    house.until_waiting(0).await;
+}
+
+#[tokio::test]
 async fn one_push_answers_one_of_many_and_the_rest_keep_waiting() {
     let house = House::new().await;
     let mut parked: Vec<_> =
@@ -143,20 +164,4 @@ async fn those_who_wait_and_those_who_do_not_mix() {
     house.push("a", "1").await;
 
     assert_eq!(parked.reply().await.data(), [json!(1)]);
-}
-
-#[tokio::test]
-async fn a_drain_answers_whoever_waits_with_nothing_and_ends() {
-    let mut house = House::new().await;
-    let mut parked: Vec<_> = (0..10).map(|_| house.client().spawn(&format!("/api/v1/pop/queue/q?{WAIT}"))).collect();
-    house.until_waiting(10).await;
-    let begun = Instant::now();
-
-    house.shutdown.cancel();
-
-    for asking in &mut parked {
-        asking.reply().await.assert_nothing();
-    }
-    house.node.ended().await;
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }

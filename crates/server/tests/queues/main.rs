@@ -4,6 +4,8 @@ mod ack;
 mod admin;
 mod configure;
 mod disconnect_fault;
+mod drain;
+mod hostile;
 mod limits;
 mod long_poll;
 mod nodes;

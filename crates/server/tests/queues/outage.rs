@@ -87,6 +87,56 @@ async fn an_outage_is_told_honestly_and_ends_without_a_restart() {
 }
 
 #[tokio::test]
+async fn deadlines_hold_while_the_network_stalls() {
+    let db = TestDatabase::new().await;
+    let (proxy, url) = db.proxied().await;
+    let node = Node::start(&url, |options| options, MessagesOptions::default()).await;
+    push_until_stored(&node, "before").await;
+    pop_until_found(&node).await;
+    let mut early = node.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=2000");
+    node.until_waiting(1).await;
+    let begun = Instant::now();
+
+    proxy.stall();
+    let late = node.get("/api/v1/pop/queue/q?wait=true&timeout=1000").await;
+    let early = early.reply().await;
+
+    // Clients hang up five seconds after their deadline; until then they must have heard something.
+    for (reply, patience) in [(early, 2), (late, 1)] {
+        assert!(matches!(reply.status, 204 | 503), "{patience} s: {}", reply.body);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(2 + 5), "{:?}", begun.elapsed());
+    proxy.heal();
+    push_until_stored(&node, "after").await;
+    assert_eq!(pop_until_found(&node).await, [json!("after")]);
+}
+
+/// The consumers of Queen's Python client ask again only if the sentence speaks of a connection or a timeout.
+#[tokio::test]
+async fn an_outage_is_told_in_words_that_keep_queens_consumers_going() {
+    let db = TestDatabase::new().await;
+    let (proxy, url) = db.proxied().await;
+    let node =
+        Node::start(&url, |options| options.request_timeout(Duration::from_secs(3)), MessagesOptions::default()).await;
+    push_until_stored(&node, "before").await;
+
+    proxy.refuse();
+    proxy.cut();
+    let deadline = Instant::now() + PATIENCE;
+    let refused = loop {
+        let reply = node.get("/api/v1/pop/queue/q?wait=true&timeout=500").await;
+        if reply.status == 503 {
+            break reply;
+        }
+        assert!(matches!(reply.status, 200 | 204) && Instant::now() < deadline, "{}", reply.body);
+    };
+
+    let sentence = refused.json()["error"].as_str().unwrap_or_default().to_owned();
+    assert!(sentence.contains("connection"), "{sentence}");
+    assert_eq!(refused.code(), "database_unavailable");
+}
+
+#[tokio::test]
 async fn a_server_ends_within_a_bound_though_the_database_swallows_everything() {
     let db = TestDatabase::new().await;
     let (proxy, url) = db.proxied().await;

@@ -140,7 +140,9 @@ async fn what_is_acked_by_being_popped_has_no_lease_and_does_not_come_again() {
 
     let popped = house.get("/api/v1/pop/queue/q?autoAck=true").await;
 
-    assert_eq!(popped.messages()[0]["leaseId"], "");
+    let message = &popped.messages()[0];
+    assert_eq!((&message["leaseId"], &message["deliveryAttempt"]), (&json!(""), &json!(1)));
+    assert_eq!(message.get("leaseSeconds"), None);
     let available = house.handle.messages();
     let left = available.available(&"q".parse().unwrap(), &"__QUEUE_MODE__".parse().unwrap()).await.unwrap();
     assert_eq!(left.waiting, 0);

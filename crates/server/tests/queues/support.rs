@@ -34,6 +34,19 @@ impl House {
         let node = Node::start(&db.url(), choose, MessagesOptions::default()).await;
         Self { db, node }
     }
+
+    /// Waits until so many statements stand before a lock.
+    pub(crate) async fn until_blocked(&self, count: i64) {
+        let watcher = self.db.client().await;
+        let question =
+            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+        let all = async {
+            while watcher.query_one(question, &[]).await.expect("it can be asked").get::<_, i64>(0) < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, all).await.expect("they get to the lock");
+    }
 }
 
 impl std::ops::Deref for House {

@@ -5,6 +5,9 @@ use std::time::Duration;
 use reveille::messages::{QueueDescription, QueueOptions};
 use serde::{Deserialize, Serialize};
 
+use super::time;
+use crate::problem::Problem;
+
 #[derive(Debug, Default, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Flags {
@@ -36,6 +39,13 @@ impl Flags {
             retention_seconds: self.retention_seconds.or(before.retention_seconds),
             completed_retention_seconds: self.completed_retention_seconds.or(before.completed_retention_seconds),
         }
+    }
+
+    /// Times that cannot be are refused like those of every other option.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        time("retentionSeconds", self.retention_seconds)?;
+        time("completedRetentionSeconds", self.completed_retention_seconds)?;
+        Ok(())
     }
 
     /// A message that failed too often is dropped only if both flags say so. Messages are retired only if retention is

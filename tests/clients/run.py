@@ -1,0 +1,105 @@
+"""Runs what clients do against a real server: the README's quick start, then the tour of Queen's official Python client.
+
+Owns the server, a private PostgreSQL in a directory of its own, and every child; all of them have ended when this ends,
+whatever made it end. Usage: run.py <the reveille program>
+"""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+from quick_start import quick_start
+from server import Server
+
+HERE = pathlib.Path(__file__).resolve().parent
+README = HERE.parent.parent / "README.md"
+# The whole of it takes a minute; whoever waits longer waits for something that does not come.
+LIMIT_SECONDS = 150
+
+
+def main() -> int:
+    # Ends the children on the way out, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    began = time.monotonic()
+    with Server(sys.argv[1]) as server:
+        try:
+            quick_start(README, server.address)
+            Child("tour", server, began).finish()
+            survives(server, began)
+        except Exception as error:
+            print(f"\nclients: {error}\n\nThe last words of the server:\n{server.last_words()}", file=sys.stderr)
+            return 1
+    print(f"clients: green after {time.monotonic() - began:.0f} s")
+    return 0
+
+
+def survives(server: Server, began: float) -> None:
+    """A consumer of the official client goes on by itself when what it needs comes back."""
+    with Child("survivor", server, began) as survivor:
+        for event in (server.restart, server.crash_postgres):
+            survivor.until("waiting")
+            event()
+            survivor.say("back")
+        survivor.finish()
+
+
+class Child:
+    """A program that uses the client. It is another process because the client takes over the signals of its own."""
+
+    def __init__(self, module: str, server: Server, began: float):
+        self.module = module
+        self.left = lambda: max(1.0, LIMIT_SECONDS - (time.monotonic() - began))
+        environment = {**os.environ, "REVEILLE_ADDRESS": server.address, "PYTHONPATH": str(HERE)}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def until(self, word: str) -> None:
+        """Reads what it prints until it says this word."""
+        signal.signal(signal.SIGALRM, self._too_late)
+        signal.alarm(int(self.left()))
+        try:
+            for line in self.process.stdout:
+                if line.strip() == word:
+                    return
+                print(line, end="")
+        finally:
+            signal.alarm(0)
+        raise AssertionError(f"{self.module} ended before it said {word!r}, with status {self.process.wait()}")
+
+    def say(self, word: str) -> None:
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+
+    def finish(self) -> None:
+        with self:
+            try:
+                printed, _ = self.process.communicate(timeout=self.left())
+            except subprocess.TimeoutExpired as late:
+                print((late.stdout or b"").decode(), end="")
+                raise AssertionError(f"{self.module} did not end in time") from None
+            print(printed, end="")
+            if self.process.returncode != 0:
+                raise AssertionError(f"{self.module} failed")
+
+    def _too_late(self, *_: object) -> None:
+        raise AssertionError(f"{self.module} did not say in time what it was waited for")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("clients: interrupted")

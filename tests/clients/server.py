@@ -1,0 +1,87 @@
+"""A `reveille serve` of its own: a free port, a private PostgreSQL, a temporary directory; gone afterwards."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+# With a first initdb on a busy machine; it usually takes a few seconds.
+START_SECONDS = 90
+STOP_SECONDS = 30
+SAID = "listening on http://"
+
+
+class Server:
+    def __init__(self, program: str):
+        self.program = program
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="reveille-clients-"))
+        # Root's private server runs as another user, who must be able to enter.
+        self.home.chmod(0o711)
+        self.log = (self.home / "log").open("w")
+        self.process = None
+        self.address = "127.0.0.1:0"
+
+    def __enter__(self) -> "Server":
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def restart(self) -> None:
+        """Ends it gently, and starts it again at the same address on the same database."""
+        self._stop()
+        self._start()
+
+    def crash_postgres(self) -> None:
+        """As a crash of its machine: nothing is written any more. Its supervisor starts it again."""
+        [found] = self.home.rglob("postmaster.pid")
+        os.kill(int(found.read_text().splitlines()[0]), signal.SIGKILL)
+
+    def last_words(self) -> str:
+        return "\n".join((self.home / "log").read_text().splitlines()[-30:])
+
+    def _start(self) -> None:
+        environment = {key: value for key, value in os.environ.items() if not foreign(key)}
+        self.process = subprocess.Popen(
+            [self.program, "serve", "--listen", self.address, "--data-dir", str(self.home / "postgres")],
+            env={**environment, "HOME": str(self.home)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+        )
+        signal.signal(signal.SIGALRM, self._too_late)
+        signal.alarm(START_SECONDS)
+        line = self.process.stdout.readline().strip()
+        signal.alarm(0)
+        if not line.startswith(SAID):
+            raise AssertionError(f"the server did not start; it said {line!r} and\n{self.last_words()}")
+        self.address = line.removeprefix(SAID).rstrip("/")
+
+    def _too_late(self, *_: object) -> None:
+        raise AssertionError(f"the server did not listen within {START_SECONDS} s\n{self.last_words()}")
+
+    def _stop(self) -> None:
+        if self.process is None:
+            return
+        # It may have ended by itself, of the same Ctrl-C.
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+
+def foreign(key: str) -> bool:
+    """Settings of whoever runs this must not matter; where PostgreSQL's binaries are may be told."""
+    return key == "DATABASE_URL" or (key.startswith("REVEILLE_") and key != "REVEILLE_PG_BIN")

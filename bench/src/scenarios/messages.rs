@@ -23,7 +23,9 @@ use rival::{Ours, PGMQ_QUEUE, Pool, ROW_TABLE, Rival};
 
 /// How many call at once: with one message each, and with batches.
 const CALLERS_OF_ONE: usize = 64;
-const CALLERS: usize = 8;
+const CALLERS: usize = 32;
+/// So few that every round trip is felt.
+const FEW_CALLERS: usize = 8;
 /// Connections of a rival. More do not help it on two cores.
 const CONNECTIONS: usize = 8;
 const PARTITIONS: usize = 100;
@@ -121,16 +123,19 @@ impl Field<'_> {
     }
 
     async fn end_to_end(&self, report: &mut Report) -> anyhow::Result<()> {
-        for batch in [1, 10, 100] {
-            if !self.bench.wants(&format!("end to end, batch {batch}")) {
+        for (batch, callers) in
+            [(1, CALLERS_OF_ONE), (10, FEW_CALLERS), (10, CALLERS), (100, FEW_CALLERS), (100, CALLERS)]
+        {
+            let what = format!("end to end, batch {batch}, {callers} callers");
+            if !self.bench.wants(&what) {
                 continue;
             }
-            let rivals = self.rivals(&format!("e2e-{batch}"), BYTES).await?;
-            let rates = self.rounds(&rivals, batch, Step::Whole).await?;
-            rows(report, &format!("end to end, batch {batch}"), &rates);
-            match batch {
-                1 => report.figure("e2e_batch1_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
-                100 => report.figure("e2e_batch100_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
+            let rivals = self.rivals(&format!("e2e-{batch}-{callers}"), BYTES).await?;
+            let rates = self.rounds_of(&rivals, callers, batch, Step::Whole).await?;
+            rows(report, &what, &rates);
+            match (batch, callers) {
+                (1, _) => report.figure("e2e_batch1_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
+                (100, CALLERS) => report.figure("e2e_batch100_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
                 _ => {}
             }
             self.empty_rivals().await?;
@@ -140,7 +145,16 @@ impl Field<'_> {
 
     /// Messages per second of each rival in each round.
     async fn rounds(&self, rivals: &[Rival], batch: usize, step: Step) -> anyhow::Result<Vec<Vec<f64>>> {
-        let callers = if batch == 1 { CALLERS_OF_ONE } else { CALLERS };
+        self.rounds_of(rivals, if batch == 1 { CALLERS_OF_ONE } else { CALLERS }, batch, step).await
+    }
+
+    async fn rounds_of(
+        &self,
+        rivals: &[Rival],
+        callers: usize,
+        batch: usize,
+        step: Step,
+    ) -> anyhow::Result<Vec<Vec<f64>>> {
         let mut rates = vec![Vec::new(); rivals.len()];
         for rival in rivals {
             step.run(rival, Duration::from_millis(200), callers, batch).await?;

@@ -4,6 +4,7 @@
 //! its documentation shows; ours has its lanes. Everybody's pushes and acks wait for the disk.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use reveille::database::{Connection, Database, Param, Purpose, Statement};
 use reveille::messages::{Batch, GroupName, Messages, PartitionName, Payload, Pop, PushItem, QueueName};
@@ -11,6 +12,8 @@ use reveille::uuid::Uuid;
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 
+/// How long our consumers wait for a message: one that is pushed to a partition in somebody's hands is free when they ack.
+const PATIENCE: Duration = Duration::from_millis(200);
 /// The queue of pgmq.
 pub(super) const PGMQ_QUEUE: &str = "bench";
 
@@ -188,7 +191,7 @@ impl Ours {
 
     pub(super) async fn pop(&self, batch: usize) -> anyhow::Result<Option<Batch>> {
         let want = u32::try_from(batch)?;
-        let pop = Pop::queue(self.queue.clone()).group(self.group.clone()).batch(want);
+        let pop = Pop::queue(self.queue.clone()).group(self.group.clone()).batch(want).wait(PATIENCE);
         Ok(self.messages.pop(pop).await?)
     }
 

@@ -79,6 +79,9 @@ impl Bell {
 
     /// The same for another cause, or for partitions that are not known one by one.
     pub(super) fn freed_by(&self, queue: QueueId, group: GroupId, partition: Option<PartitionId>, cause: Cause) {
+        if let Some(partition) = partition {
+            self.known().free(queue, group, partition);
+        }
         self.announce(About::Group(queue, group, partition), cause);
     }
 
@@ -140,7 +143,7 @@ impl Bell {
         }
     }
 
-    /// Partitions that were pushed to since this was last asked for the group: where to claim without searching. At most
+    /// Partitions that were pushed to or freed since this was last asked for the group: where to claim without searching. At most
     /// `most`; the rest stays.
     pub(super) fn recent(&self, queue: QueueId, group: GroupId, most: usize) -> Vec<PartitionId> {
         self.known().recent(queue, group, most)

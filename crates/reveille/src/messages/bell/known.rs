@@ -1,4 +1,4 @@
-//! The keys that may be waited for, by what a hint can say about them; and where messages were pushed lately.
+//! The keys that may be waited for, by what a hint can say about them; and where something became claimable lately.
 //!
 //! Promises that a key which is waited for is found by every hint about it, or that nothing is said to be found at all: with
 //! more keys than fit, hints ring everything.
@@ -144,11 +144,20 @@ impl Known {
         }
     }
 
+    /// A lease of the partition ended, and more was there.
+    pub(super) fn free(&mut self, queue: QueueId, group: GroupId, partition: PartitionId) {
+        let recent = self.queues.get_mut(&queue).and_then(|places| places.any.get_mut(&group));
+        if let Some(recent) = recent {
+            recent.note(partition);
+        }
+    }
+
     /// Another node said something.
     pub(super) fn hear(&mut self, about: About) {
         match about {
             About::Partition(queue, partition) => self.push(queue, &[partition]),
-            About::Everything | About::Names | About::Queue(_) | About::Group(..) => {}
+            About::Group(queue, group, Some(partition)) => self.free(queue, group, partition),
+            About::Everything | About::Names | About::Queue(_) | About::Group(_, _, None) => {}
         }
     }
 
@@ -242,6 +251,18 @@ mod tests {
         assert_eq!(known.recent(QUEUE, GROUP, 9), [PartitionId(4)]);
         assert_eq!(known.recent(QUEUE, GroupId(9), 9), [PARTITION, PartitionId(4)]);
         assert_eq!(known.recent(QUEUE, GROUP, 9), []);
+    }
+
+    #[test]
+    fn a_freed_partition_is_remembered_for_its_own_group() {
+        let mut known = Known::default();
+        known.meet(&[claim(QUEUE, GROUP, None), claim(QUEUE, GroupId(9), None)]);
+
+        known.free(QUEUE, GROUP, PARTITION);
+        known.hear(About::Group(QUEUE, GROUP, Some(PartitionId(4))));
+
+        assert_eq!(known.recent(QUEUE, GROUP, 9), [PARTITION, PartitionId(4)]);
+        assert_eq!(known.recent(QUEUE, GroupId(9), 9), []);
     }
 
     #[tokio::test(start_paused = true)]

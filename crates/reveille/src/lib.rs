@@ -4,6 +4,7 @@
 //! with them.
 
 pub mod database;
+pub mod jobs;
 pub mod messages;
 
 pub use bytes;

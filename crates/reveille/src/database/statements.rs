@@ -60,7 +60,7 @@ statements! {
 
 /// Every statement of this crate.
 pub fn all() -> impl Iterator<Item = &'static Statement> {
-    ALL.iter().chain(crate::messages::STATEMENTS).copied()
+    ALL.iter().chain(crate::messages::STATEMENTS).chain(crate::jobs::STATEMENTS).copied()
 }
 
 #[cfg(test)]

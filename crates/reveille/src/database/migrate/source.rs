@@ -59,7 +59,9 @@ macro_rules! functions {
 
 /// This crate's own.
 pub(crate) static OURS: SchemaSource = SchemaSource {
-    migrations: migrations![1 "ground" "0001_ground.sql", 2 "node" "0002_node.sql", 3 "messages" "0003_messages.sql"],
+    migrations: migrations![
+        1 "ground" "0001_ground.sql", 2 "node" "0002_node.sql", 3 "messages" "0003_messages.sql", 4 "jobs" "0004_jobs.sql",
+    ],
     functions: functions![
         "version" "version.sql",
         "refuse_duplicates" "refuse_duplicates.sql",
@@ -80,6 +82,17 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
         "seq_at" "seq_at.sql",
         "seek" "seek.sql",
         "redrive" "redrive.sql",
+        "retry_delay" "retry_delay.sql",
+        "job_unique_key" "job_unique_key.sql",
+        "enqueue_conflict" "enqueue_conflict.sql",
+        "enqueue_items" "enqueue_items.sql",
+        "enqueue" "enqueue.sql",
+        "enqueue_many" "enqueue_many.sql",
+        "settle_jobs" "settle_jobs.sql",
+        "settle_job" "settle_job.sql",
+        "complete" "complete_job.sql",
+        "fail" "fail.sql",
+        "snooze" "snooze.sql",
     ],
     release: env!("CARGO_PKG_VERSION"),
 };

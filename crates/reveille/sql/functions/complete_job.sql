@@ -1,0 +1,12 @@
+-- The job held under a token is done, if and when the caller's transaction commits. Refuses a token that is not held any more.
+-- locks: the job
+create or replace function {schema}.complete(token text, result json default null, keep interval default '24 hours')
+returns void
+language plpgsql
+as $reveille$
+begin
+  perform {schema}.settle_job(token, 'done', null, null, null, result, keep);
+end
+$reveille$;
+
+comment on function {schema}.complete(text, json, interval) is 'Reveille: completes a job in the caller''s transaction';

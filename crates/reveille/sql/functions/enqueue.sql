@@ -1,0 +1,78 @@
+-- Enqueue one job as part of the caller's transaction, and return its id: it exists if and when that commits, and is woken for
+-- then. The arguments are JSON, kept as they are written. Text, json and jsonb are taken, so that
+-- a literal needs no cast.
+-- locks: see enqueue_items
+create or replace function {schema}.enqueue(
+  kind text, args text, queue text default 'default', priority int default 5, run_at timestamptz default null,
+  delay interval default null, max_attempts int default 4, timeout interval default null, backoff text default null,
+  unique_scope text default null, unique_key text default null, unique_window interval default null,
+  on_conflict text default 'keep', tags text[] default null, metadata jsonb default null
+)
+returns bigint
+language plpgsql
+as $reveille$
+begin
+  return (
+    select item.id
+    from {schema}.enqueue_items(array[kind], array[convert_to((args::json)::text, 'UTF8')], array[queue], array[priority],
+      array[run_at], array[extract(epoch from delay)::double precision], array[max_attempts],
+      array[extract(epoch from timeout)::double precision], array[backoff], array[array_to_string(tags, E'\n')],
+      array[convert_to(metadata::text, 'UTF8')], array[unique_scope], array[unique_key],
+      array[extract(epoch from unique_window)::double precision], array[on_conflict], true) as item
+  );
+end
+$reveille$;
+
+comment on function {schema}.enqueue(text, text, text, int, timestamptz, interval, int, interval, text, text, text, interval, text,
+  text[], jsonb)
+  is 'Reveille: enqueues a job in the caller''s transaction';
+
+create or replace function {schema}.enqueue(
+  kind text, args json, queue text default 'default', priority int default 5, run_at timestamptz default null,
+  delay interval default null, max_attempts int default 4, timeout interval default null, backoff text default null,
+  unique_scope text default null, unique_key text default null, unique_window interval default null,
+  on_conflict text default 'keep', tags text[] default null, metadata jsonb default null
+)
+returns bigint
+language plpgsql
+as $reveille$
+begin
+  return (
+    select item.id
+    from {schema}.enqueue_items(array[kind], array[convert_to((args::json)::text, 'UTF8')], array[queue], array[priority],
+      array[run_at], array[extract(epoch from delay)::double precision], array[max_attempts],
+      array[extract(epoch from timeout)::double precision], array[backoff], array[array_to_string(tags, E'\n')],
+      array[convert_to(metadata::text, 'UTF8')], array[unique_scope], array[unique_key],
+      array[extract(epoch from unique_window)::double precision], array[on_conflict], true) as item
+  );
+end
+$reveille$;
+
+comment on function {schema}.enqueue(text, json, text, int, timestamptz, interval, int, interval, text, text, text, interval, text,
+  text[], jsonb)
+  is 'Reveille: enqueues a job in the caller''s transaction';
+
+create or replace function {schema}.enqueue(
+  kind text, args jsonb, queue text default 'default', priority int default 5, run_at timestamptz default null,
+  delay interval default null, max_attempts int default 4, timeout interval default null, backoff text default null,
+  unique_scope text default null, unique_key text default null, unique_window interval default null,
+  on_conflict text default 'keep', tags text[] default null, metadata jsonb default null
+)
+returns bigint
+language plpgsql
+as $reveille$
+begin
+  return (
+    select item.id
+    from {schema}.enqueue_items(array[kind], array[convert_to((args::json)::text, 'UTF8')], array[queue], array[priority],
+      array[run_at], array[extract(epoch from delay)::double precision], array[max_attempts],
+      array[extract(epoch from timeout)::double precision], array[backoff], array[array_to_string(tags, E'\n')],
+      array[convert_to(metadata::text, 'UTF8')], array[unique_scope], array[unique_key],
+      array[extract(epoch from unique_window)::double precision], array[on_conflict], true) as item
+  );
+end
+$reveille$;
+
+comment on function {schema}.enqueue(text, jsonb, text, int, timestamptz, interval, int, interval, text, text, text, interval, text,
+  text[], jsonb)
+  is 'Reveille: enqueues a job in the caller''s transaction';

@@ -1,0 +1,49 @@
+-- Enqueue many jobs as part of the caller's transaction, and return their ids in order. Each is an object with kind and, as far as
+-- wanted, args, queue, priority, run_at, delay_s, max_attempts, timeout_s, backoff, unique_scope, unique_key, unique_window_s,
+-- on_conflict, tags and metadata. Arguments are kept as json writes them, which is as they came.
+-- locks: see enqueue_items
+create or replace function {schema}.enqueue_many(jobs json)
+returns setof bigint
+language plpgsql
+as $reveille$
+declare
+  strange text;
+begin
+  select key into strange
+  from json_array_elements(jobs) as item (value)
+  cross join lateral json_object_keys(item.value) as key
+  where key not in ('kind', 'args', 'queue', 'priority', 'run_at', 'delay_s', 'max_attempts', 'timeout_s', 'backoff',
+    'unique_scope', 'unique_key', 'unique_window_s', 'on_conflict', 'tags', 'metadata')
+  limit 1;
+  if strange is not null then
+    raise exception 'a job has no field "%"', strange using errcode = 'invalid_parameter_value';
+  end if;
+  return query
+  select added.id
+  from (
+    select
+      array_agg(value ->> 'kind' order by place) as kinds,
+      array_agg(convert_to(coalesce((value -> 'args')::text, 'null'), 'UTF8') order by place) as args,
+      array_agg(value ->> 'queue' order by place) as queues,
+      array_agg((value ->> 'priority')::int order by place) as priorities,
+      array_agg((value ->> 'run_at')::timestamptz order by place) as run_ats,
+      array_agg((value ->> 'delay_s')::double precision order by place) as delays,
+      array_agg((value ->> 'max_attempts')::int order by place) as max_attempts,
+      array_agg((value ->> 'timeout_s')::double precision order by place) as timeouts,
+      array_agg(value ->> 'backoff' order by place) as backoffs,
+      array_agg((select string_agg(tag, E'\n') from json_array_elements_text(value -> 'tags') as tag) order by place) as tags,
+      array_agg(convert_to((value -> 'metadata')::text, 'UTF8') order by place) as metadata,
+      array_agg(value ->> 'unique_scope' order by place) as scopes,
+      array_agg(value ->> 'unique_key' order by place) as keys,
+      array_agg((value ->> 'unique_window_s')::double precision order by place) as windows,
+      array_agg(value ->> 'on_conflict' order by place) as conflicts
+    from json_array_elements(jobs) with ordinality as item (value, place)
+  ) as given
+  cross join lateral {schema}.enqueue_items(given.kinds, given.args, given.queues, given.priorities, given.run_ats, given.delays,
+    given.max_attempts, given.timeouts, given.backoffs, given.tags, given.metadata, given.scopes, given.keys, given.windows,
+    given.conflicts, true) as added
+  order by added.place;
+end
+$reveille$;
+
+comment on function {schema}.enqueue_many(json) is 'Reveille: enqueues jobs in the caller''s transaction';

@@ -1,0 +1,12 @@
+-- The job held under a token is put off, and this attempt does not count. Refuses a token that is not held any more.
+-- locks: the job
+create or replace function {schema}.snooze(token text, delay interval)
+returns void
+language plpgsql
+as $reveille$
+begin
+  perform {schema}.settle_job(token, 'snooze', delay, null, null, null, '24 hours');
+end
+$reveille$;
+
+comment on function {schema}.snooze(text, interval) is 'Reveille: puts a job off in the caller''s transaction';

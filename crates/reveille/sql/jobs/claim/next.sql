@@ -1,0 +1,38 @@
+-- What the queues $1 hold when nothing more could be claimed: for each the seconds until its next job is due (a schedule, a retry,
+-- the end of a lease), whether one is due that somebody else has in hand, and whether it is quiet. Nothing of a paused queue.
+-- locks:  nothing
+-- plan:   index scan using job_due
+select
+  asked.queue,
+  extract(epoch from min(due.due_at) filter (where due.due_at > clock.now) - clock.now)::float8 as due_s,
+  coalesce(bool_or(due.due_at <= clock.now), false) as contended,
+  coalesce(bool_or(job_queue.quiet), false) as quiet
+from (select clock_timestamp() as now offset 0) as clock
+cross join unnest($1::text[]) as asked (queue)
+left join {schema}.job_queue on job_queue.name = asked.queue
+left join lateral (
+  select first.due_at
+  from generate_series(0, 9) as lane (priority)
+  cross join lateral (
+    (
+      select job.due_at
+      from {schema}.job
+      where job.queue = asked.queue
+        and job.priority = lane.priority::smallint
+        and job.due_at > clock.now
+      order by job.due_at, job.id
+      limit 1
+    )
+    union all
+    (
+      select job.due_at
+      from {schema}.job
+      where job.queue = asked.queue
+        and job.priority = lane.priority::smallint
+        and job.due_at <= clock.now
+      order by job.due_at, job.id
+      limit 1
+    )
+  ) as first
+) as due on not coalesce(job_queue.paused, false)
+group by asked.queue, clock.now

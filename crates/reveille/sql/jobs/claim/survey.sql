@@ -1,0 +1,25 @@
+-- When each waited queue is due next: what the heartbeat asks.
+-- locks:  nothing
+select
+  waited.key,
+  extract(epoch from next.at - clock_timestamp())::float8 as due_s
+from unnest({keys}) as waited (key)
+cross join lateral (
+  select min(first.due_at) as at
+  from generate_series(0, 9) as lane (priority)
+  cross join lateral (
+    select job.due_at
+    from {schema}.job
+    where job.queue = waited.key
+      and job.priority = lane.priority::smallint
+    order by job.due_at, job.id
+    limit 1
+  ) as first
+) as next
+where next.at < clock_timestamp() + make_interval(secs => {horizon})
+  and not exists (
+    select
+    from {schema}.job_queue
+    where job_queue.name = waited.key
+      and job_queue.paused
+  )

@@ -1,0 +1,105 @@
+-- Claim up to $5 due jobs of the queues $1 for worker $6 under nonce $7, leased for $8 seconds: of each queue at most $2, the
+-- lower priority number first, then the longer due; queues in the order given, but none that is paused. Each of a queue's ten
+-- priorities is read from its mark on: the time and id in $3 and $4, ten for each queue; what lies at or below it is left for a
+-- look from the start.
+-- A job that has had all its attempts is not leased but ends here, as dead, for its last holder died with it; so does, as
+-- cancelled, one that was to be cancelled then.
+-- One row for each job that was picked, with the time it was due; those that ended say so and have no kind.
+-- A claim need not survive a crash, so it does not wait for the disk.
+-- locks:  the jobs that are picked (skip locked)
+-- plan:   index scan using job_due
+-- fences: epoch and nonce, which every later statement on the job must present
+with clock as materialized (
+  select clock_timestamp() as now
+  where set_config('synchronous_commit', 'off', true) is not null
+), picked as materialized (
+  select found.*
+  from unnest($1::text[], $2::int[]) with ordinality as asked (queue, most, place)
+  cross join lateral (
+    select due.*
+    from generate_series(0, 9) as lane (priority)
+    cross join lateral (
+      select
+        job.id,
+        job.due_at,
+        job.epoch,
+        job.attempt,
+        job.max_attempts,
+        job.priority,
+        job.queue,
+        job.worker,
+        job.cancel_requested,
+        job.cancel_requested or job.attempt >= job.max_attempts as spent
+      from {schema}.job
+      where job.queue = asked.queue
+        and job.priority = lane.priority::smallint
+        and job.due_at <= (select now from clock)
+        and (job.due_at, job.id) > (
+          ($3::timestamptz[])[(asked.place - 1) * 10 + lane.priority + 1],
+          ($4::bigint[])[(asked.place - 1) * 10 + lane.priority + 1]
+        )
+      order by job.due_at, job.id
+      limit asked.most
+      for no key update skip locked
+    ) as due
+    limit asked.most
+  ) as found
+  where not exists (
+    select
+    from {schema}.job_queue
+    where job_queue.name = asked.queue
+      and job_queue.paused
+  )
+  limit $5
+), taken as (
+  update {schema}.job
+  set
+    due_at = clock_timestamp() + make_interval(secs => $8),
+    nonce = $7,
+    epoch = job.epoch + 1,
+    attempt = job.attempt + 1,
+    worker = $6,
+    note = null
+  where job.id = any (array(select id from picked where not spent))
+), spent as (
+  delete from {schema}.job
+  where job.id = any (array(select id from picked where spent))
+), buried as (
+  insert into {schema}.job_done (id, state, finished_at, keep_until, epoch, attempt, queue, worker, code, reason)
+  select
+    id,
+    case when cancel_requested then 'cancelled' else 'dead' end,
+    clock_timestamp(),
+    case when cancel_requested then clock_timestamp() + interval '24 hours' end,
+    epoch,
+    attempt,
+    queue,
+    worker,
+    case when cancel_requested then 'cancelled' else 'lease_expired' end,
+    case
+      when cancel_requested then 'it was to be cancelled when its worker was lost'
+      else 'the last attempt ended without a word: its worker was lost, or held it too long'
+    end
+  from picked
+  where spent
+)
+select
+  picked.id,
+  picked.due_at as was_due_at,
+  picked.spent,
+  -- As the update above leaves them: the row is locked, so nobody else can have raised them.
+  picked.epoch + 1 as epoch,
+  picked.attempt + 1 as attempt,
+  picked.max_attempts,
+  picked.priority,
+  picked.queue,
+  job_body.kind,
+  job_body.args,
+  job_body.timeout_ms,
+  job_body.tags,
+  job_body.metadata,
+  extract(epoch from (select now from clock) - picked.due_at)::float8 as waited_s
+from picked
+left join {schema}.job_body
+  on job_body.id = any (array(select id from picked where not spent))
+  and job_body.id = picked.id

@@ -1,0 +1,12 @@
+-- How many jobs that have not ended there are of each kind, among the first $1.
+-- locks:  nothing
+select
+  job_body.kind,
+  count(*) as depth
+from (
+  select id
+  from {schema}.job
+  limit $1
+) as few
+join {schema}.job_body on job_body.id = few.id
+group by job_body.kind

@@ -1,0 +1,121 @@
+//! Jobs: work that is enqueued in a transaction, begins within milliseconds of its commit, and runs until it is done, or dead.
+//!
+//! Owns everything between an enqueue and a job's end. Promises that a job exists exactly if the transaction that enqueued it was
+//! committed; that it is run at least once, by one worker at a time as far as the books go; that a worker which lost its lease
+//! records nothing; and that whatever makes a job claimable wakes a worker. Idle workers cost the heartbeat and nothing else.
+//!
+//! The path: [`enqueue`](Jobs::enqueue) → commit → `bell` (hint and ring) → `claim` (look) → [`Worker`] → `settle`.
+
+mod backoff;
+mod error;
+mod event;
+mod figures;
+mod ground;
+mod id;
+mod lifecycle;
+mod new_job;
+mod options;
+mod outcome;
+mod statements;
+mod unique;
+
+mod lane;
+
+mod enqueue;
+
+mod bell;
+
+mod claim;
+
+mod handler;
+mod job;
+mod worker;
+
+mod settle;
+
+mod admin;
+mod inspect;
+mod maintain;
+
+pub use admin::{Cancelled, Redrive};
+pub use backoff::Backoff;
+pub use enqueue::Enqueued;
+pub use error::JobsError;
+pub use event::{About, JobEvent};
+pub use figures::{JobsFigures, Kind};
+pub use handler::Hook;
+pub use id::{JobId, JobToken};
+pub use inspect::{DeadJob, Explanation, JobFailure, QueueState};
+pub use job::Job;
+pub use lifecycle::{State, TRANSITIONS, Transition, Verb, lifecycle_page};
+pub use new_job::NewJob;
+pub use options::{JobObserver, JobsOptions};
+pub use outcome::{Failure, IntoOutcome, Outcome};
+pub use settle::Settled;
+pub use unique::{Conflict, Unique};
+pub use worker::{Drained, RunningWorker, Worker, WorkerBuilder};
+
+use std::sync::Arc;
+
+use crate::database::Database;
+use claim::Claims;
+use enqueue::Enqueuer;
+use ground::Ground;
+use settle::Settler;
+
+pub(crate) use statements::ALL as STATEMENTS;
+
+/// The jobs of one database. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Jobs {
+    parts: Arc<Parts>,
+}
+
+#[derive(Debug)]
+struct Parts {
+    ground: Arc<Ground>,
+    enqueuer: Enqueuer,
+    settler: Arc<Settler>,
+    claims: Claims,
+}
+
+impl Jobs {
+    /// On a database whose schema is up to date. Opens no connection yet: each part does with its first work.
+    pub fn open(database: &Database, options: JobsOptions) -> Self {
+        let ground = Arc::new(Ground::new(database.clone(), options));
+        let enqueuer = enqueue::enqueuer(&ground);
+        let settler = Arc::new(Settler::new(&ground));
+        let claims = Claims::new(&ground, &settler);
+        Self { parts: Arc::new(Parts { ground, enqueuer, settler, claims }) }
+    }
+
+    /// The database these jobs are in.
+    pub fn database(&self) -> &Database {
+        &self.parts.ground.database
+    }
+
+    /// What happened to jobs in this process.
+    pub fn figures(&self) -> JobsFigures {
+        self.parts.ground.reporter.figures.read(self.database().hint_channel())
+    }
+
+    /// Ends in order: workers that were not drained stop at once and give back what they hold; what was asked for is finished, and
+    /// the other processes are told of it. The database stays open.
+    pub async fn close(&self) {
+        let ground = &self.parts.ground;
+        ground.end.cancel();
+        ground.tasks.close();
+        ground.tasks.wait().await;
+        ground.lanes_end.cancel();
+        ground.lanes.close();
+        ground.lanes.wait().await;
+        ground.bell.flush().await;
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        self.ground.end.cancel();
+        self.ground.lanes_end.cancel();
+    }
+}

@@ -1,0 +1,189 @@
+//! Wakes whoever waits for jobs: here at once, elsewhere through the herald.
+//!
+//! Owns the hub of the queues and its place in listener and heartbeat. A hint names a queue, or `@` and a worker, which is then to
+//! look after the jobs it holds: somebody wants one of them cancelled. Everything that can make a job claimable calls a method here
+//! after its commit: docs/jobs.md lists them.
+//!
+//! Next: [`super::claim`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reveille_wake::{Cause, DueSource, Hub, HubOptions, Link, Runner};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::event::{JobEvent, Reporter};
+use super::options::JobsOptions;
+use crate::database::{Database, Herald, Statement, WorkSource};
+
+/// The name of jobs in hints.
+const SOURCE: &str = "jobs";
+/// What the heartbeat asks; it puts in the waited keys itself.
+static SURVEY: Statement = Statement {
+    name: "jobs/claim/survey.sql",
+    sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/jobs/claim/survey.sql")),
+    types: &[],
+};
+
+/// A queue, as one waits for it.
+pub(super) type Queue = Arc<str>;
+
+pub(super) struct Bell {
+    hub: Hub<Queue>,
+    /// Until the first worker starts it.
+    runner: Mutex<Option<Runner<Queue>>>,
+    herald: Herald,
+    survey: String,
+    notify: bool,
+    reporter: Arc<Reporter>,
+    /// The workers of this process.
+    workers: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
+    /// Until when the end of a lease has been announced, by queue.
+    announced: Mutex<HashMap<Queue, Instant>>,
+}
+
+impl Bell {
+    pub(super) fn new(database: &Database, options: &JobsOptions, reporter: &Arc<Reporter>) -> Self {
+        let limits = HubOptions::default();
+        let limits = match &options.wake_observer {
+            Some(observer) => limits.observer(Arc::clone(observer)),
+            None => limits,
+        };
+        let (hub, runner) = Hub::new(limits);
+        Self {
+            hub,
+            runner: Mutex::new(Some(runner)),
+            herald: database.herald(),
+            survey: SURVEY.text(database.schema()),
+            notify: options.notify,
+            reporter: Arc::clone(reporter),
+            workers: Mutex::default(),
+            announced: Mutex::default(),
+        }
+    }
+
+    /// Jobs of the queue may be claimable now: enqueued, given back, redriven, resumed, moved to another priority.
+    pub(super) fn ready(&self, queue: &str) {
+        if self.notify {
+            self.herald.announce(SOURCE, queue);
+        } else {
+            self.hub.ring(&Arc::from(queue), Cause::Pushed);
+        }
+    }
+
+    /// A job of the queue will be claimable after `delay`: a schedule, a retry, a snooze.
+    pub(super) fn ready_after(&self, queue: &str, delay: Duration) {
+        if delay.is_zero() {
+            self.ready(queue);
+        } else if self.notify {
+            self.herald.announce_after(SOURCE, queue, delay);
+        } else {
+            self.hub.ring_after(Arc::from(queue), DueSource::Announced, delay);
+        }
+    }
+
+    /// Leases were made that end after `lease`: if their holder dies, others must look then. One announcement at a time is enough
+    /// for a queue, because whoever looks then learns of the next end.
+    pub(super) fn leased(&self, queue: &Queue, lease: Duration) {
+        let now = Instant::now();
+        let mut announced = lock(&self.announced);
+        if announced.get(queue).is_some_and(|until| *until > now) {
+            return;
+        }
+        if let Some(until) = now.checked_add(lease) {
+            announced.insert(Arc::clone(queue), until);
+        }
+        drop(announced);
+        self.herald.announce_after(SOURCE, queue, lease);
+    }
+
+    /// A worker is to look after the jobs it holds.
+    pub(super) fn attend(&self, worker: &str) {
+        self.herald.announce(SOURCE, &format!("@{worker}"));
+    }
+
+    /// Waits until what was announced has been sent: a program that only enqueues may exit right after.
+    pub(super) async fn flush(&self) {
+        self.herald.flush().await;
+    }
+
+    /// Whether this process has a worker, and so lives on: its hints can leave when they like.
+    pub(super) fn serves(&self) -> bool {
+        lock(&self.runner).is_none()
+    }
+
+    pub(super) fn hub(&self) -> &Hub<Queue> {
+        &self.hub
+    }
+
+    /// What rings the hub's dues; `None` once it was taken.
+    pub(super) fn take_runner(&self) -> Option<Runner<Queue>> {
+        lock(&self.runner).take()
+    }
+
+    /// From here on the worker is told when it is to look after its jobs.
+    pub(super) fn enlist(&self, worker: &Arc<str>, attend: &Arc<Notify>) {
+        lock(&self.workers).insert(Arc::clone(worker), Arc::clone(attend));
+    }
+
+    pub(super) fn dismiss(&self, worker: &str) {
+        lock(&self.workers).remove(worker);
+    }
+}
+
+impl WorkSource for Bell {
+    fn name(&self) -> &str {
+        SOURCE
+    }
+
+    fn survey(&self) -> &str {
+        &self.survey
+    }
+
+    fn waited(&self) -> Vec<String> {
+        self.hub.waited().iter().map(ToString::to_string).collect()
+    }
+
+    fn ring(&self, key: Option<&str>, cause: Cause) {
+        if cause == Cause::Notified {
+            self.reporter.emit(&JobEvent::Notified);
+        }
+        match key {
+            None => self.hub.ring_all(cause),
+            Some(key) => match key.strip_prefix('@') {
+                None => self.hub.ring(&Arc::from(key), cause),
+                Some(worker) => {
+                    if let Some(attend) = lock(&self.workers).get(worker) {
+                        attend.notify_one();
+                    }
+                    // It may be the name of a queue as well.
+                    self.hub.ring(&Arc::from(key), cause);
+                }
+            },
+        }
+    }
+
+    fn ring_after(&self, key: &str, delay: Duration) {
+        self.hub.ring_after(Arc::from(key), DueSource::Announced, delay);
+    }
+
+    fn next_due(&self, key: &str, delay: Option<Duration>) {
+        self.hub.set_due(Arc::from(key), DueSource::Heartbeat, delay);
+    }
+
+    fn set_link(&self, link: Link) {
+        self.hub.set_link(link);
+    }
+}
+
+impl std::fmt::Debug for Bell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bell").field("hub", &self.hub).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

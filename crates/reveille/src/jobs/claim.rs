@@ -1,0 +1,336 @@
+//! From a worker's free slots to the jobs it holds.
+//!
+//! Owns the dispatcher of jobs and its one connection. Promises that one statement claims for all free slots of a worker, that
+//! nobody polls, and that what was claimed and reached nobody is given back, uncharged. Counts an attempt when it is claimed, so
+//! that a job which kills its worker cannot run for ever.
+//!
+//! Next: `shares` (whose turn it is), `marks` (where to begin), then [`super::worker`].
+
+mod afloat;
+mod marks;
+mod shares;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use reveille_wake::{Cause, Dispatcher, DispatcherHandle, DispatcherOptions, LookFailed, Looked, Round, Source};
+use tokio_postgres::Row;
+use tracing::warn;
+
+use super::bell::Queue;
+use super::event::{About, JobEvent};
+use super::ground::Ground;
+use super::id::{JobId, JobToken};
+use super::settle::{Ending, Settlement, Settler};
+use super::statements::{NEXT, TAKE};
+use super::worker::Crew;
+use crate::database::{Connection, DatabaseError, Param, Purpose, Registration};
+use afloat::Afloat;
+use marks::Marks;
+use shares::shares;
+
+/// A job that was claimed.
+#[derive(Debug)]
+pub(super) struct Claimed {
+    pub(super) token: JobToken,
+    pub(super) about: About,
+    pub(super) queue: Queue,
+    pub(super) priority: i16,
+    pub(super) max_attempts: i16,
+    pub(super) args: Vec<u8>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) tags: Vec<String>,
+    pub(super) metadata: Option<Vec<u8>>,
+    pub(super) waited: Duration,
+    was_due: marks::Place,
+}
+
+impl Claimed {
+    /// When it was due, and its id: the order in which jobs of a priority begin.
+    pub(super) fn was_due(&self) -> marks::Place {
+        self.was_due
+    }
+}
+
+/// Where workers ask. Starts with the first of them.
+pub(super) struct Claims {
+    ground: Arc<Ground>,
+    settler: Arc<Settler>,
+    door: OnceLock<Door>,
+}
+
+struct Door {
+    handle: DispatcherHandle<Looker>,
+    _registration: Registration,
+}
+
+impl Claims {
+    pub(super) fn new(ground: &Arc<Ground>, settler: &Arc<Settler>) -> Self {
+        Self { ground: Arc::clone(ground), settler: Arc::clone(settler), door: OnceLock::new() }
+    }
+
+    pub(super) fn handle(&self) -> &DispatcherHandle<Looker> {
+        let door = self.door.get_or_init(|| {
+            let ground = &self.ground;
+            let looker = Looker {
+                ground: Arc::clone(ground),
+                settler: Arc::clone(&self.settler),
+                line: tokio::sync::Mutex::default(),
+                marks: Mutex::default(),
+            };
+            let options = DispatcherOptions::default().pace(ground.options.pace);
+            let options = options.fallback_interval(ground.options.everywhere());
+            let (dispatcher, handle) = Dispatcher::new(ground.bell.hub(), looker, options);
+            let registration = ground.database.register(Arc::clone(&ground.bell) as Arc<_>);
+            if let Some(runner) = ground.bell.take_runner() {
+                ground.tasks.spawn(runner.run(ground.end.clone().cancelled_owned()));
+            }
+            ground.tasks.spawn(dispatcher.run(ground.end.clone().cancelled_owned()));
+            super::maintain::start(ground);
+            Door { handle, _registration: registration }
+        });
+        &door.handle
+    }
+}
+
+impl std::fmt::Debug for Claims {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claims").field("open", &self.door.get().is_some()).finish_non_exhaustive()
+    }
+}
+
+pub(super) struct Looker {
+    ground: Arc<Ground>,
+    settler: Arc<Settler>,
+    /// Opened with the first look, and again when it broke.
+    line: tokio::sync::Mutex<Option<Connection>>,
+    marks: Mutex<HashMap<Queue, Marks>>,
+}
+
+/// One worker's part of a look: the queues that were rung, as long as they may hold more.
+struct Search<'s> {
+    crew: &'s Crew,
+    queues: Vec<Queue>,
+    jobs: Vec<Claimed>,
+    /// Whether the last statement found as much as was wanted of it.
+    filled: bool,
+    /// Of which queues it is known that they have no more, and when the next is due.
+    bare: HashMap<Queue, Bare>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Bare {
+    due: Option<Duration>,
+    contended: bool,
+}
+
+impl Source for Looker {
+    type Key = Queue;
+    type Ask = Arc<Crew>;
+    type Lease = Vec<Claimed>;
+
+    async fn look(&self, round: Round<Queue, Arc<Crew>>) -> Result<Looked<Queue, Vec<Claimed>>, LookFailed> {
+        if round.keys.iter().all(|rung| matches!(rung.cause, Cause::Fallback | Cause::Watchful | Cause::Heartbeat)) {
+            self.ground.reporter.emit(&JobEvent::Polled);
+        }
+        let mut line = self.line.lock().await;
+        let mut looked = Looked::default();
+        for asked in &round.asked {
+            let rung = round.keys.iter().map(|rung| &rung.key).filter(|key| asked.keys.contains(key));
+            let queues = rung.cloned().collect();
+            let mut search = Search { crew: &asked.ask, queues, jobs: Vec::new(), filled: false, bare: HashMap::new() };
+            if let Err(error) = self.search(&mut line, &mut search).await {
+                warn!(%error, "could not look for jobs");
+                self.give_back(looked.leases.into_iter().flat_map(|(_, jobs)| jobs).chain(search.jobs).collect()).await;
+                return Err(LookFailed);
+            }
+            for queue in search.queues {
+                match search.bare.get(&queue) {
+                    None => looked.more.push(queue),
+                    Some(bare) => {
+                        looked.dues.extend(bare.due.map(|due| (Arc::clone(&queue), due)));
+                        if bare.contended {
+                            looked.contended.push(queue);
+                        }
+                    }
+                }
+            }
+            if !search.jobs.is_empty() {
+                looked.leases.push((asked.id, search.jobs));
+            }
+        }
+        Ok(looked)
+    }
+
+    async fn release(&self, leases: Vec<Vec<Claimed>>) {
+        self.give_back(leases.into_iter().flatten().collect()).await;
+    }
+}
+
+impl Looker {
+    /// Claims until there is as much as is wanted, or no more.
+    async fn search(&self, line: &mut Option<Connection>, search: &mut Search<'_>) -> Result<(), DatabaseError> {
+        let connection = match line {
+            Some(connection) if !connection.is_closed() => connection,
+            other => other.insert(self.ground.database.connection(Purpose::Lane("claim")).await?),
+        };
+        let want = search.crew.want();
+        if want == 0 {
+            // Taken by an earlier look of this round: there is more, but no room now.
+            let later = Bare { due: None, contended: true };
+            search.bare.extend(search.queues.iter().map(|queue| (Arc::clone(queue), later)));
+        }
+        let mut open = search.queues.clone();
+        while search.jobs.len() < want && !open.is_empty() {
+            let left = want - search.jobs.len();
+            let quotas = shares(&open, left, |queue| search.crew.weight(queue));
+            let found = self.take(connection, search, &quotas, left).await?;
+            search.filled = found.iter().sum::<usize>() >= left;
+            // A queue that had less than its share has no more; the others may, if there is still room.
+            open = quotas
+                .iter()
+                .zip(&found)
+                .filter(|((_, quota), found)| *found >= quota)
+                .map(|((q, _), _)| Arc::clone(q))
+                .collect();
+            let short: Vec<Queue> = quotas.iter().map(|(q, _)| q).filter(|q| !open.contains(q)).cloned().collect();
+            if !search.filled && !short.is_empty() {
+                self.learn(connection, search, &short).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One claim; how many it found of each queue.
+    async fn take(
+        &self,
+        connection: &Connection,
+        search: &mut Search<'_>,
+        quotas: &[(Queue, usize)],
+        left: usize,
+    ) -> Result<Vec<usize>, DatabaseError> {
+        let began = Instant::now();
+        let (names, mosts): (Vec<&str>, Vec<i32>) =
+            quotas.iter().map(|(queue, quota)| (&**queue, size(*quota))).unzip();
+        let (mut times, mut ids) = (Vec::new(), Vec::new());
+        for (queue, _) in quotas {
+            self.marks().entry(Arc::clone(queue)).or_default().begin(began, &mut times, &mut ids);
+        }
+        let (nonce, lease, want) = (fastrand::i64(..), search.crew.lease.as_secs_f64(), i64::from(size(left)));
+        let afloat = Afloat::new(&self.ground, search.crew, nonce, names.iter().map(ToString::to_string).collect());
+        let params: [Param<'_>; 8] = [&names, &mosts, &times, &ids, &want, &&*search.crew.name, &nonce, &lease];
+        let rows = connection.query(&TAKE, &params).await?;
+        afloat.landed();
+        let took = began.elapsed();
+        let mut found = vec![0; quotas.len()];
+        for row in &rows {
+            let (name, ended): (&str, bool) = (row.get("queue"), row.get("spent"));
+            let Some(place) = names.iter().position(|queue| *queue == name) else { continue };
+            found[place] += 1;
+            if ended {
+                let event = JobEvent::Ended { id: JobId(row.get("id")), queue: name.to_owned() };
+                self.ground.reporter.emit(&event);
+            } else {
+                search.jobs.push(claimed(row, &quotas[place].0, nonce));
+            }
+        }
+        let mut marks = self.marks();
+        for (queue, _) in quotas {
+            let places = search.jobs.iter().filter(|job| job.queue == *queue).map(|job| (job.priority, job.was_due));
+            marks.entry(Arc::clone(queue)).or_default().end(began, took, rows.len(), places);
+        }
+        drop(marks);
+        for ((queue, _), _) in quotas.iter().zip(&found).filter(|(_, found)| **found > 0) {
+            self.ground.bell.leased(queue, search.crew.lease);
+        }
+        Ok(found)
+    }
+
+    /// What comes next in queues that have no more for now.
+    async fn learn(
+        &self,
+        connection: &Connection,
+        search: &mut Search<'_>,
+        queues: &[Queue],
+    ) -> Result<(), DatabaseError> {
+        let began = Instant::now();
+        let waits = |marks: &Marks| marks.look_wait(began).max(marks.learn_wait(began));
+        for queue in queues {
+            let wait = waits(self.marks().entry(Arc::clone(queue)).or_default());
+            // Not everything could be read: somebody must come back for the rest.
+            let due = (!wait.is_zero()).then_some(wait);
+            search.bare.insert(Arc::clone(queue), Bare { due, contended: false });
+        }
+        let ask: Vec<&str> =
+            queues.iter().filter(|queue| search.bare[*queue].due.is_none()).map(|queue| &**queue).collect();
+        if ask.is_empty() {
+            return Ok(());
+        }
+        let rows = connection.query(&NEXT, &[&ask]).await?;
+        let took = began.elapsed();
+        for row in rows {
+            let queue: Queue = Arc::from(row.get::<_, &str>("queue"));
+            let due = row.get::<_, Option<f64>>("due_s").map(|due| Duration::from_secs_f64(due.clamp(0.0, 1e9)));
+            let quiet = row.get::<_, bool>("quiet").then(|| self.ground.options.quiet());
+            self.marks().entry(Arc::clone(&queue)).or_default().learned(began, took);
+            let due = [due, quiet].into_iter().flatten().min();
+            search.bare.insert(queue, Bare { due, contended: row.get("contended") });
+        }
+        Ok(())
+    }
+
+    async fn give_back(&self, jobs: Vec<Claimed>) {
+        let settle = |job: Claimed| Settlement {
+            token: job.token,
+            about: job.about,
+            queue: job.queue,
+            ending: Ending::Release,
+            took: Duration::ZERO,
+            or_lost: false,
+        };
+        self.settler.settle_many(jobs.into_iter().map(settle).collect()).await;
+    }
+
+    fn marks(&self) -> std::sync::MutexGuard<'_, HashMap<Queue, Marks>> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn claimed(row: &Row, queue: &Queue, nonce: i64) -> Claimed {
+    let id = JobId(row.get("id"));
+    let metadata: Option<Vec<u8>> = row.get("metadata");
+    let timeout: Option<i64> = row.get("timeout_ms");
+    let about = About {
+        id,
+        kind: Arc::from(row.get::<_, Option<&str>>("kind").unwrap_or_default()),
+        attempt: row.get("attempt"),
+        item_id: metadata.as_deref().and_then(item_id),
+    };
+    Claimed {
+        token: JobToken { id, epoch: row.get("epoch"), nonce },
+        about,
+        queue: Arc::clone(queue),
+        priority: row.get("priority"),
+        max_attempts: row.get("max_attempts"),
+        args: row.get::<_, Option<Vec<u8>>>("args").unwrap_or_default(),
+        timeout: timeout.map(|timeout| Duration::from_millis(timeout.unsigned_abs())),
+        tags: row.get::<_, Option<Vec<String>>>("tags").unwrap_or_default(),
+        metadata,
+        waited: Duration::from_secs_f64(row.get::<_, f64>("waited_s").clamp(0.0, 1e9)),
+        was_due: (row.get("was_due_at"), id.0),
+    }
+}
+
+fn item_id(metadata: &[u8]) -> Option<Arc<str>> {
+    let value: serde_json::Value = serde_json::from_slice(metadata).ok()?;
+    match value.get("item_id")? {
+        serde_json::Value::String(text) => Some(Arc::from(&**text)),
+        serde_json::Value::Null => None,
+        other => Some(Arc::from(other.to_string())),
+    }
+}
+
+fn size(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,72 @@
+//! What was claimed and reached nobody goes back, as if it had not been claimed.
+//!
+//! A look whose answer is lost, or that is given up, may have claimed: the server knows, under the look's nonce. It is asked to give
+//! that back as soon as it can be reached, and once more a little later, for the claim may take effect after the first time. Beyond
+//! that the lease's own end is what remains.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{debug, warn};
+
+use crate::jobs::ground::Ground;
+use crate::jobs::statements::ABANDON;
+use crate::jobs::worker::Crew;
+
+/// When to try.
+const PAUSES: [Duration; 4] =
+    [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
+
+/// A claim on its way. Dropped before it [landed](Self::landed), what it claimed is given back.
+pub(super) struct Afloat {
+    ground: Arc<Ground>,
+    worker: Arc<str>,
+    lease: Duration,
+    nonce: i64,
+    queues: Vec<String>,
+    landed: bool,
+}
+
+impl Afloat {
+    pub(super) fn new(ground: &Arc<Ground>, crew: &Crew, nonce: i64, queues: Vec<String>) -> Self {
+        let worker = Arc::clone(&crew.name);
+        Self { ground: Arc::clone(ground), worker, lease: crew.lease, nonce, queues, landed: false }
+    }
+
+    pub(super) fn landed(mut self) {
+        self.landed = true;
+    }
+}
+
+impl Drop for Afloat {
+    fn drop(&mut self) {
+        if !self.landed {
+            let (ground, worker, queues) = (Arc::clone(&self.ground), Arc::clone(&self.worker), self.queues.clone());
+            self.ground.tasks.spawn(give_back(ground, worker, self.nonce, queues, self.lease));
+        }
+    }
+}
+
+async fn give_back(ground: Arc<Ground>, worker: Arc<str>, nonce: i64, queues: Vec<String>, lease: Duration) {
+    let (nonces, lease) = ([nonce], lease.as_secs_f64());
+    for pause in PAUSES {
+        if ground.end.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+            return;
+        }
+        let given = async {
+            let connection = ground.database.acquire().await?;
+            connection.query(&ABANDON, &[&&nonces[..], &&*worker, &queues, &lease]).await
+        };
+        match given.await {
+            Ok(rows) if rows.is_empty() => debug!("a look whose answer was lost had claimed nothing"),
+            Ok(rows) => {
+                warn!(jobs = rows.len(), "gave back jobs that a look had claimed without an answer");
+                for queue in &queues {
+                    ground.bell.ready(queue);
+                }
+                return;
+            }
+            Err(error) => warn!(%error, "could not give back what a lost look may have claimed, its lease will end"),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! From a producer to rows that are committed.
+//!
+//! Owns the lane that fuses what many callers enqueue, and the ways into a caller's own transaction. Promises that what was
+//! answered is durable and that whoever waits is woken; that a caller's transaction which is rolled back leaves nothing and wakes
+//! nobody; and that one bad job fails alone.
+//!
+//! Next: [`super::bell`].
+
+mod columns;
+mod foreign;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Jobs;
+use super::error::JobsError;
+use super::event::JobEvent;
+use super::ground::Ground;
+use super::id::JobId;
+use super::lane::{Lane, Work};
+use super::new_job::NewJob;
+use super::statements::{ENQUEUE, ENQUEUE_CAREFULLY};
+use crate::database::{Connection, DatabaseError};
+use columns::Columns;
+
+/// What became of a job that was enqueued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Enqueued {
+    /// Its id, or that of the job that was there.
+    pub id: JobId,
+    /// Whether a job with the same unique key was there, and this one was dropped.
+    pub existing: bool,
+}
+
+impl Jobs {
+    /// Enqueue a job. It is durable when this returns, and somebody is on the way to it.
+    pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, JobsError> {
+        self.enqueue_many(vec![job]).await.pop().unwrap_or(Err(JobsError::Closed))
+    }
+
+    /// Enqueue jobs; each is answered for itself, in their order. Those that many callers bring at once are written together.
+    pub async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Vec<Result<Enqueued, JobsError>> {
+        let ground = &self.parts.ground;
+        let limit = ground.options.args_bytes_max;
+        let checked: Vec<Result<(), JobsError>> = jobs.iter().map(|job| job.check(limit)).collect();
+        let good: Vec<NewJob> =
+            jobs.into_iter().zip(&checked).filter(|(_, checked)| checked.is_ok()).map(|(job, _)| job).collect();
+        if good.is_empty() || ground.end.is_cancelled() {
+            return checked.into_iter().map(|checked| checked.and(Err(JobsError::Closed))).collect();
+        }
+        let mut answers = self.parts.enqueuer.send(good).await.into_iter();
+        ground.flush_if_alone().await;
+        let mut answer = |()| answers.next().unwrap_or(Err(DatabaseError::Closed)).map_err(refused);
+        checked.into_iter().map(|checked| checked.and_then(&mut answer)).collect()
+    }
+}
+
+/// Values that the database refused, in its own words; the rest as it is.
+pub(super) fn refused(error: DatabaseError) -> JobsError {
+    match &error {
+        DatabaseError::Data { cause, .. } if cause.sqlstate() == Some("23505") => {
+            JobsError::Duplicate(cause.to_string())
+        }
+        DatabaseError::Data { cause, .. } => JobsError::Refused(cause.to_string()),
+        DatabaseError::Closed => JobsError::Closed,
+        _ => JobsError::Database(error),
+    }
+}
+
+/// The lane's work: write, then ring.
+#[derive(Debug)]
+pub(super) struct Enqueue {
+    ground: Arc<Ground>,
+}
+
+pub(super) type Enqueuer = Lane<Enqueue>;
+
+pub(super) fn enqueuer(ground: &Arc<Ground>) -> Enqueuer {
+    Lane::new(ground, Enqueue { ground: Arc::clone(ground) })
+}
+
+impl Work for Enqueue {
+    type Item = NewJob;
+    type Answer = Enqueued;
+    const NAME: &'static str = "enqueue";
+    const MOST: usize = 4096;
+    const ATTEMPTS: u32 = 4;
+
+    fn weight(job: &NewJob) -> usize {
+        job.weight()
+    }
+
+    /// After a lost answer nobody knows whether the jobs are there; a second try might write them twice.
+    fn may_repeat(error: &DatabaseError) -> bool {
+        matches!(error, DatabaseError::Unreachable { .. } | DatabaseError::Transient { .. })
+    }
+
+    async fn run(&self, connection: &Connection, jobs: &[NewJob], _: bool) -> Result<Vec<Enqueued>, DatabaseError> {
+        let columns = Columns::of(jobs);
+        let rows = if jobs.iter().any(|job| job.unique.is_some()) {
+            connection.query(&ENQUEUE_CAREFULLY, &columns.careful(&false)).await?
+        } else {
+            connection.query(&ENQUEUE, &columns.plain()).await?
+        };
+        let existing = |row: &tokio_postgres::Row| row.try_get("existing").unwrap_or(false);
+        let added: Vec<Enqueued> =
+            rows.iter().map(|row| Enqueued { id: JobId(row.get("id")), existing: existing(row) }).collect();
+        self.ring(jobs);
+        Ok(added)
+    }
+}
+
+impl Enqueue {
+    /// Once for each queue, for what is due first in it.
+    fn ring(&self, jobs: &[NewJob]) {
+        let mut queues: Vec<(&str, Duration, usize)> = Vec::new();
+        for job in jobs {
+            // A time of day is looked up by whoever looks; so is one that a conflict has changed.
+            let delay = job.delay.unwrap_or(Duration::ZERO);
+            match queues.iter_mut().find(|(queue, ..)| *queue == job.queue) {
+                Some((_, soonest, count)) => (*soonest, *count) = (delay.min(*soonest), *count + 1),
+                None => queues.push((&job.queue, delay, 1)),
+            }
+        }
+        for (queue, delay, count) in queues {
+            self.ground.bell.ready_after(queue, delay);
+            self.ground.reporter.emit(&JobEvent::Enqueued { queue: queue.to_owned(), count });
+        }
+    }
+}

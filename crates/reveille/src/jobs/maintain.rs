@@ -1,0 +1,73 @@
+//! Upkeep: forgets what need not be kept, now and then, in bounded steps.
+//!
+//! Every process with a worker comes by; rows that another has in hand are skipped, so nobody leads and nobody waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tracing::warn;
+
+use super::Jobs;
+use super::error::JobsError;
+use super::ground::Ground;
+use super::statements::{FORGET_KEYS, HOLD_KEYS, SWEEP};
+use crate::database::{DatabaseError, Purpose};
+
+/// Rows of one step.
+const STEP: i64 = 2000;
+
+/// Forget what is due, now and then, until the jobs close.
+pub(super) fn start(ground: &Arc<Ground>) {
+    let interval = ground.options.maintenance_interval;
+    if !interval.is_zero() {
+        ground.tasks.spawn(keep_up(Arc::clone(ground), interval));
+    }
+}
+
+impl Jobs {
+    /// Forget what need not be kept any more, now. Returns how many ended jobs were forgotten.
+    pub async fn maintain(&self) -> Result<u64, JobsError> {
+        Ok(sweep(&self.parts.ground).await?)
+    }
+}
+
+async fn keep_up(ground: Arc<Ground>, interval: Duration) {
+    // Without jitter, processes that started together would all come for the same rows.
+    let pause = || interval.mul_f64(0.75 + fastrand::f64() / 2.0);
+    while ground.end.run_until_cancelled(sleep(pause())).await.is_some() {
+        if let Err(error) = sweep(&ground).await {
+            warn!(%error, "upkeep of the jobs failed, the next round tries again");
+        }
+    }
+}
+
+async fn sweep(ground: &Ground) -> Result<u64, DatabaseError> {
+    let mut swept = 0;
+    loop {
+        let row = ground.database.acquire().await?.query_opt(&SWEEP, &[&STEP]).await?;
+        let step = row.map_or(0, |row| row.get::<_, i64>("swept"));
+        swept += step.unsigned_abs();
+        if step < STEP || ground.end.is_cancelled() {
+            break;
+        }
+    }
+    forget_keys(ground).await?;
+    Ok(swept)
+}
+
+/// In two statements of one transaction: the second sees what became of the keys that the first had to wait for.
+async fn forget_keys(ground: &Ground) -> Result<(), DatabaseError> {
+    let mut connection = ground.database.connection(Purpose::Lane("upkeep")).await?;
+    let mut after: Vec<u8> = Vec::new();
+    while !ground.end.is_cancelled() {
+        let transaction = connection.transaction().await?;
+        let rows = transaction.query(&HOLD_KEYS, &[&after, &STEP]).await?;
+        let keys: Vec<&[u8]> = rows.iter().map(|row| row.get("key")).collect();
+        let Some(last) = keys.last() else { break };
+        after = last.to_vec();
+        transaction.execute(&FORGET_KEYS, &[&keys]).await?;
+        transaction.commit_known().await?;
+    }
+    Ok(())
+}

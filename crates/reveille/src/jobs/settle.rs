@@ -1,0 +1,386 @@
+//! From a handler's outcome to a row that says so.
+//!
+//! Owns the lanes of settlements and renewals, with connections of their own, so that neither waits for claims. Promises that what was
+//! settled is durable and fenced: a job that somebody else has taken meanwhile is left alone, and that is a value. Completions, by
+//! far the most, are one statement for all of them; everything else takes its time in another.
+//!
+//! Next: [`super::worker`], whose slots send here.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::error;
+
+use super::bell::Queue;
+use super::event::{About, JobEvent};
+use super::ground::Ground;
+use super::id::JobToken;
+use super::lane::{Lane, Work};
+use super::lifecycle::State;
+use super::outcome::{Failure, Outcome};
+use super::statements::{COMPLETE, FORGET, RENEW, SETTLE};
+use crate::database::{Connection, DatabaseError, Param};
+
+/// How an attempt ends, by its handler or its worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ending {
+    By(Outcome),
+    /// Given back unharmed.
+    Release,
+    /// Put off because this worker cannot do it; uncharged.
+    Park(String, Duration),
+}
+
+/// One job, and how its attempt ended.
+#[derive(Debug)]
+pub(super) struct Settlement {
+    pub(super) token: JobToken,
+    pub(super) about: About,
+    pub(super) queue: Queue,
+    pub(super) ending: Ending,
+    pub(super) took: Duration,
+    /// Whether it is expected to be settled already, by the handler's own transaction.
+    pub(super) or_lost: bool,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// It is recorded.
+    Recorded,
+    /// Somebody else has the job by now, or it has ended: nothing was changed.
+    LeaseLost,
+}
+
+/// What a renewal learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Renewed {
+    pub(super) lost: bool,
+    pub(super) cancel_requested: bool,
+}
+
+/// The two lanes: what is done, and everything else.
+#[derive(Debug)]
+pub(super) struct Settler {
+    done: Lane<Complete>,
+    rest: Lane<Settle>,
+}
+
+impl Settler {
+    pub(super) fn new(ground: &Arc<Ground>) -> Self {
+        let (done, rest) = (Complete { ground: Arc::clone(ground) }, Settle { ground: Arc::clone(ground) });
+        Self { done: Lane::new(ground, done), rest: Lane::new(ground, rest) }
+    }
+
+    /// Record how an attempt ended.
+    pub(super) async fn settle_one(&self, settlement: Settlement) -> Option<Settled> {
+        if settlement.ending == Ending::By(Outcome::Done) {
+            return recorded(self.done.send(vec![settlement]).await.pop());
+        }
+        match self.rest.send(vec![Request::Settle(settlement)]).await.pop() {
+            Some(Ok(Answer::Renewed(_))) | None => None,
+            Some(Ok(Answer::Settled(settled))) => Some(settled),
+            Some(Err(error)) => recorded(Some(Err(error))),
+        }
+    }
+
+    /// Give jobs back unharmed, or settle them in another way that is not common.
+    pub(super) async fn settle_many(&self, settlements: Vec<Settlement>) {
+        if settlements.is_empty() {
+            return;
+        }
+        for answer in self.rest.send(settlements.into_iter().map(Request::Settle).collect()).await {
+            recorded(Some(answer.map(|_| Settled::Recorded)));
+        }
+    }
+
+    /// Hold jobs for longer.
+    pub(super) async fn renew(&self, held: Vec<JobToken>, lease: Duration) -> Result<Vec<Renewed>, DatabaseError> {
+        let answers = self.rest.send(held.into_iter().map(|token| Request::Renew(token, lease)).collect()).await;
+        let renewed = |answer| match answer {
+            Ok(Answer::Renewed(renewed)) => Ok(renewed),
+            Ok(Answer::Settled(_)) => Ok(Renewed::default()),
+            Err(error) => Err(error),
+        };
+        answers.into_iter().map(renewed).collect()
+    }
+}
+
+fn recorded(answer: Option<Result<Settled, DatabaseError>>) -> Option<Settled> {
+    match answer? {
+        Ok(settled) => Some(settled),
+        Err(error) => {
+            error!(%error, "could not record what became of a job: it will run again when its lease ends");
+            None
+        }
+    }
+}
+
+/// Completions: by far the most settlements, and all alike.
+#[derive(Debug)]
+struct Complete {
+    ground: Arc<Ground>,
+}
+
+impl Work for Complete {
+    type Item = Settlement;
+    type Answer = Settled;
+    const NAME: &'static str = "complete";
+    const MOST: usize = 1024;
+    const ATTEMPTS: u32 = ATTEMPTS;
+
+    fn weight(_: &Settlement) -> usize {
+        256
+    }
+
+    fn may_repeat(error: &DatabaseError) -> bool {
+        may_repeat(error)
+    }
+
+    async fn run(
+        &self,
+        connection: &Connection,
+        done: &[Settlement],
+        again: bool,
+    ) -> Result<Vec<Settled>, DatabaseError> {
+        let ids: Vec<i64> = done.iter().map(|job| job.token.id.0).collect();
+        let epochs: Vec<i32> = done.iter().map(|job| job.token.epoch).collect();
+        let nonces: Vec<i64> = done.iter().map(|job| job.token.nonce).collect();
+        let took: Vec<f64> = done.iter().map(|job| job.took.as_secs_f64() * 1000.0).collect();
+        let keep = self.ground.options.keep_done;
+        let rows = if keep.is_zero() {
+            connection.query(&FORGET, &[&ids, &epochs, &nonces]).await?
+        } else {
+            connection.query(&COMPLETE, &[&ids, &epochs, &nonces, &took, &keep.as_secs_f64()]).await?
+        };
+        let recorded: HashSet<i64> = rows.iter().map(|row| row.get("id")).collect();
+        let settled = |job: &Settlement| {
+            // A second try that finds the job gone takes the first for done.
+            let held = again || recorded.contains(&job.token.id.0);
+            let settled = if held { Settled::Recorded } else { Settled::LeaseLost };
+            tell(&self.ground, job, settled, Some(State::Done));
+            settled
+        };
+        Ok(done.iter().map(settled).collect())
+    }
+}
+
+#[derive(Debug)]
+enum Request {
+    Settle(Settlement),
+    Renew(JobToken, Duration),
+}
+
+#[derive(Debug)]
+enum Answer {
+    Settled(Settled),
+    Renewed(Renewed),
+}
+
+/// Everything else.
+#[derive(Debug)]
+struct Settle {
+    ground: Arc<Ground>,
+}
+
+impl Work for Settle {
+    type Item = Request;
+    type Answer = Answer;
+    const NAME: &'static str = "settle";
+    const MOST: usize = 1024;
+    const ATTEMPTS: u32 = ATTEMPTS;
+
+    fn weight(request: &Request) -> usize {
+        match request {
+            Request::Settle(Settlement { ending: Ending::By(Outcome::DoneWith(result)), .. }) => result.len() + 256,
+            Request::Settle(_) | Request::Renew(..) => 256,
+        }
+    }
+
+    fn may_repeat(error: &DatabaseError) -> bool {
+        may_repeat(error)
+    }
+
+    async fn run(&self, connection: &Connection, items: &[Request], again: bool) -> Result<Vec<Answer>, DatabaseError> {
+        let (mut jobs, mut held) = (Vec::new(), Vec::new());
+        for (place, item) in items.iter().enumerate() {
+            match item {
+                Request::Settle(job) => jobs.push((place, job)),
+                Request::Renew(token, lease) => held.push((place, token, lease)),
+            }
+        }
+        let mut answers: Vec<Answer> = items.iter().map(|_| Answer::Settled(Settled::LeaseLost)).collect();
+        let states = self.settle(connection, &jobs, again, &mut answers).await?;
+        self.renew(connection, &held, &mut answers).await?;
+        // Last, so that nothing is told twice when a part is tried again.
+        for ((place, job), (state, due)) in jobs.into_iter().zip(states) {
+            if let Answer::Settled(settled) = answers[place] {
+                tell(&self.ground, job, settled, state);
+            }
+            if let Some(due) = due {
+                self.ground.bell.ready_after(&job.queue, due);
+            }
+        }
+        Ok(answers)
+    }
+}
+
+/// Longer than a lease is worth trying.
+const ATTEMPTS: u32 = 40;
+
+/// The fence makes a second try harmless.
+fn may_repeat(error: &DatabaseError) -> bool {
+    error.is_transient() || matches!(error, DatabaseError::UnknownOutcome { .. })
+}
+
+impl Settle {
+    /// The state each is in now, and when it is due again.
+    async fn settle(
+        &self,
+        connection: &Connection,
+        rest: &[(usize, &Settlement)],
+        again: bool,
+        answers: &mut [Answer],
+    ) -> Result<Vec<(Option<State>, Option<Duration>)>, DatabaseError> {
+        if rest.is_empty() {
+            return Ok(Vec::new());
+        }
+        let jobs: Vec<&Settlement> = rest.iter().map(|(_, job)| *job).collect();
+        let rows = connection.query(&SETTLE, &Columns::of(&jobs, &self.ground).params()).await?;
+        let mut states = Vec::with_capacity(rows.len());
+        for ((place, _), row) in rest.iter().zip(rows) {
+            let recorded = again || row.get::<_, &str>("said") == "recorded";
+            answers[*place] = Answer::Settled(if recorded { Settled::Recorded } else { Settled::LeaseLost });
+            let due = row.get::<_, Option<f64>>("due_s").map(|due| Duration::from_secs_f64(due.clamp(0.0, 1e9)));
+            states.push((row.get::<_, Option<&str>>("state").and_then(State::parse), due));
+        }
+        Ok(states)
+    }
+
+    async fn renew(
+        &self,
+        connection: &Connection,
+        held: &[(usize, &JobToken, &Duration)],
+        answers: &mut [Answer],
+    ) -> Result<(), DatabaseError> {
+        let Some((_, _, lease)) = held.first() else { return Ok(()) };
+        let ids: Vec<i64> = held.iter().map(|(_, token, _)| token.id.0).collect();
+        let epochs: Vec<i32> = held.iter().map(|(_, token, _)| token.epoch).collect();
+        let nonces: Vec<i64> = held.iter().map(|(_, token, _)| token.nonce).collect();
+        let rows = connection.query(&RENEW, &[&ids, &epochs, &nonces, &lease.as_secs_f64()]).await?;
+        let known: HashMap<i64, Renewed> = rows
+            .iter()
+            .map(|row| {
+                let renewed = Renewed { lost: row.get("lost"), cancel_requested: row.get("cancel_requested") };
+                (row.get("id"), renewed)
+            })
+            .collect();
+        for (place, token, _) in held {
+            let renewed = known.get(&token.id.0).copied().unwrap_or_default();
+            answers[*place] = Answer::Renewed(renewed);
+        }
+        Ok(())
+    }
+}
+
+fn tell(ground: &Ground, job: &Settlement, settled: Settled, state: Option<State>) {
+    let about = job.about.clone();
+    let event = match (settled, &job.ending, state) {
+        (Settled::LeaseLost, ..) if job.or_lost => return,
+        (Settled::LeaseLost, ..) => JobEvent::LeaseLost { job: about },
+        (Settled::Recorded, Ending::By(outcome), state) => match (outcome, state.unwrap_or(State::Done)) {
+            (Outcome::Done | Outcome::DoneWith(_), _) => JobEvent::Completed { job: about, took: job.took },
+            (
+                Outcome::Retry(failure) | Outcome::RetryIn(failure, _) | Outcome::Dead(failure),
+                state @ (State::Scheduled | State::Dead),
+            ) => {
+                let Failure { code, message } = failure.clone();
+                JobEvent::Failed { job: about, code, message, state, took: job.took }
+            }
+            (_, state) => JobEvent::Settled { job: about, state },
+        },
+        (Settled::Recorded, _, state) => JobEvent::Settled { job: about, state: state.unwrap_or(State::Scheduled) },
+    };
+    ground.reporter.emit(&event);
+}
+
+/// Settlements as arrays, one for each column.
+pub(super) struct Columns<'s> {
+    ids: Vec<i64>,
+    epochs: Vec<i32>,
+    nonces: Vec<i64>,
+    outcomes: Vec<&'static str>,
+    delays: Vec<Option<f64>>,
+    codes: Vec<Option<&'s str>>,
+    messages: Vec<Option<&'s str>>,
+    took: Vec<f64>,
+    results: Vec<Option<&'s [u8]>>,
+    keep: f64,
+    keep_dead: Option<f64>,
+}
+
+impl<'s> Columns<'s> {
+    pub(super) fn of(jobs: &[&'s Settlement], ground: &Ground) -> Self {
+        let mut columns = Self {
+            ids: jobs.iter().map(|job| job.token.id.0).collect(),
+            epochs: jobs.iter().map(|job| job.token.epoch).collect(),
+            nonces: jobs.iter().map(|job| job.token.nonce).collect(),
+            outcomes: Vec::with_capacity(jobs.len()),
+            delays: Vec::with_capacity(jobs.len()),
+            codes: Vec::with_capacity(jobs.len()),
+            messages: Vec::with_capacity(jobs.len()),
+            took: jobs.iter().map(|job| job.took.as_secs_f64() * 1000.0).collect(),
+            results: Vec::with_capacity(jobs.len()),
+            keep: ground.options.keep_done.as_secs_f64(),
+            keep_dead: ground.options.keep_dead.map(|keep| keep.as_secs_f64()),
+        };
+        for job in jobs {
+            columns.push(&job.ending);
+        }
+        columns
+    }
+
+    fn push(&mut self, ending: &'s Ending) {
+        let (outcome, delay) = match ending {
+            Ending::By(Outcome::Done | Outcome::DoneWith(_)) => ("done", None),
+            Ending::By(Outcome::Retry(_)) => ("retry", None),
+            Ending::By(Outcome::RetryIn(_, delay)) => ("retry", Some(*delay)),
+            Ending::By(Outcome::Snooze(delay)) | Ending::Park(_, delay) => ("snooze", Some(*delay)),
+            Ending::By(Outcome::Cancel(_)) => ("cancelled", None),
+            Ending::By(Outcome::Dead(_)) => ("dead", None),
+            Ending::Release => ("release", None),
+        };
+        let (code, message) = match ending {
+            Ending::By(Outcome::Retry(failure) | Outcome::RetryIn(failure, _) | Outcome::Dead(failure)) => {
+                (Some(&*failure.code), Some(&*failure.message))
+            }
+            Ending::By(Outcome::Cancel(reason)) => (Some("cancelled"), Some(&**reason)),
+            Ending::Park(note, _) => (None, Some(&**note)),
+            Ending::By(_) | Ending::Release => (None, None),
+        };
+        let result = if let Ending::By(Outcome::DoneWith(result)) = ending { Some(&**result) } else { None };
+        self.outcomes.push(outcome);
+        // A century is for ever, and fits into an interval.
+        self.delays.push(delay.map(|delay| delay.as_secs_f64().min(3.2e9)));
+        self.codes.push(code);
+        self.messages.push(message);
+        self.results.push(result);
+    }
+
+    pub(super) fn params(&self) -> [Param<'_>; 11] {
+        [
+            &self.ids,
+            &self.epochs,
+            &self.nonces,
+            &self.outcomes,
+            &self.delays,
+            &self.codes,
+            &self.messages,
+            &self.took,
+            &self.results,
+            &self.keep,
+            &self.keep_dead,
+        ]
+    }
+}

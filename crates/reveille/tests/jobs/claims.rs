@@ -1,0 +1,179 @@
+//! Claims: what is found when, and what a long transaction elsewhere does to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reveille::jobs::{JobEvent, JobId, JobsOptions, State};
+
+use crate::support::{Fixture, all_new, job, soon};
+
+#[tokio::test]
+async fn a_delayed_job_wakes_a_worker_when_its_time_comes_and_not_before() {
+    let fixture = Fixture::new().await;
+    let _worker = fixture.worker().start().await.unwrap();
+
+    let id = fixture.enqueue(job("ok").delay(Duration::from_millis(300))).await;
+    fixture.completed(id).await;
+
+    let late = "reveille.job_done join reveille.job_body using (id) where finished_at >= run_at";
+    assert_eq!(fixture.count(late).await, 1);
+}
+
+/// The producer is another process, and the delay travels with its hint.
+#[tokio::test]
+async fn a_delay_announced_by_another_process_is_kept_without_a_heartbeat() {
+    let fixture = Fixture::new().await;
+    let _worker = fixture.worker().start().await.unwrap();
+    let other = fixture.another().await;
+
+    let id = other.enqueue(job("ok").delay(Duration::from_millis(200))).await;
+    let sql: i64 = fixture
+        .client()
+        .await
+        .query_one("select reveille.enqueue('ok', '{}', delay => '0.2 s')", &[])
+        .await
+        .unwrap()
+        .get(0);
+
+    fixture.completed(id).await;
+    fixture.completed(JobId(sql)).await;
+}
+
+/// Its place in the queue is before jobs that were enqueued later, committed earlier, and taken long ago.
+#[tokio::test]
+async fn a_job_whose_transaction_commits_late_is_found_though_later_ones_are_done() {
+    let fixture = Fixture::new().await;
+    let _worker = fixture.worker().start().await.unwrap();
+    let mut client = fixture.client().await;
+    let transaction = client.transaction().await.unwrap();
+    let late = fixture.jobs.enqueue_in(&transaction, vec![job("ok")]).await.unwrap()[0].id;
+    let mut last = late;
+    for _ in 0..50 {
+        last = fixture.enqueue(job("ok")).await;
+        fixture.completed(last).await;
+    }
+    assert!(last > late);
+
+    transaction.commit().await.unwrap();
+
+    fixture.completed(late).await;
+}
+
+/// A row that somebody has in hand is passed over, and looked at again when it is free: the transaction that held it says
+/// nothing when it ends.
+#[tokio::test]
+async fn a_job_that_somebody_has_in_hand_is_not_forgotten() {
+    let fixture = Fixture::new().await;
+    let id = fixture.enqueue(job("ok")).await;
+    let mut client = fixture.client().await;
+    let transaction = client.transaction().await.unwrap();
+    transaction.execute("select from reveille.job for update", &[]).await.unwrap();
+    let _worker = fixture.worker().start().await.unwrap();
+    let other = fixture.enqueue(job("ok")).await;
+    fixture.completed(other).await;
+
+    transaction.rollback().await.unwrap();
+
+    fixture.completed(id).await;
+}
+
+#[tokio::test]
+async fn a_paused_queue_gives_nothing_until_it_is_resumed() {
+    let fixture = Fixture::new().await;
+    let _worker = fixture.worker().queue("default", 1).queue("mail", 1).start().await.unwrap();
+    soon(fixture.jobs.pause("mail")).await.unwrap();
+    let held = fixture.enqueue(job("ok").queue("mail")).await;
+    let free = fixture.enqueue(job("ok")).await;
+    fixture.completed(free).await;
+    let waits = fixture.explain(held).await;
+    assert_eq!((waits.state, &*waits.because), (State::Ready, "its queue is paused"));
+
+    soon(fixture.another().await.jobs.resume("mail")).await.unwrap();
+
+    fixture.completed(held).await;
+}
+
+#[tokio::test]
+async fn a_quiet_queue_is_looked_at_without_a_notification() {
+    let fixture = Fixture::with(JobsOptions::default().fallback_interval(Duration::from_millis(200))).await;
+    let _worker = fixture.worker().start().await.unwrap();
+    soon(fixture.jobs.quiet("default", true)).await.unwrap();
+    let first = fixture.enqueue(job("ok")).await;
+    fixture.completed(first).await;
+    let notified = fixture.events.count(|event| *event == JobEvent::Notified);
+
+    let id: i64 = fixture.client().await.query_one("select reveille.enqueue('ok', '{}')", &[]).await.unwrap().get(0);
+    fixture.completed(JobId(id)).await;
+
+    assert_eq!(fixture.events.count(|event| *event == JobEvent::Notified), notified);
+}
+
+/// A snapshot held elsewhere keeps dead entries at the head of the queue; everything is still found, late commits included.
+#[tokio::test]
+async fn under_a_held_snapshot_nothing_is_lost() {
+    let fixture = Fixture::new().await;
+    let _worker = fixture.worker().start().await.unwrap();
+    let holder = fixture.client().await;
+    holder.batch_execute("begin isolation level repeatable read; select count(*) from reveille.job").await.unwrap();
+    let mut client = fixture.client().await;
+    let transaction = client.transaction().await.unwrap();
+    let late = fixture.jobs.enqueue_in(&transaction, vec![job("ok")]).await.unwrap()[0].id;
+
+    for _ in 0..10 {
+        let ids = all_new(fixture.jobs.enqueue_many((0..500).map(|_| job("ok")).collect()).await);
+        fixture.completed(ids[499]).await;
+    }
+    transaction.commit().await.unwrap();
+    fixture.completed(late).await;
+    let mut completed = fixture.events.reader();
+    for _ in 0..5001 {
+        completed.until(|event| matches!(event, JobEvent::Completed { .. })).await;
+    }
+
+    assert_eq!(fixture.count("reveille.job").await, 0);
+    holder.batch_execute("rollback").await.unwrap();
+}
+
+#[tokio::test]
+async fn an_odd_queue_name_is_a_queue() {
+    let fixture = Fixture::new().await;
+    let odd = "a queue\nof \"odd\" 'names' @ ü";
+    let _worker = fixture.worker().queue(odd, 1).queue("@x", 1).start().await.unwrap();
+    let elsewhere = fixture.another().await;
+
+    let (first, second) = (fixture.enqueue(job("ok").queue(odd)).await, elsewhere.enqueue(job("ok").queue(odd)).await);
+    let third = elsewhere.enqueue(job("ok").queue("@x")).await;
+    let client = fixture.client().await;
+    let fourth: i64 =
+        client.query_one("select reveille.enqueue('ok', '{}', queue => $1)", &[&odd]).await.unwrap().get(0);
+
+    for id in [first, second, third, JobId(fourth)] {
+        fixture.completed(id).await;
+    }
+}
+
+/// A flood of forged hints does not become a flood of claims.
+#[tokio::test]
+async fn forged_hints_cost_a_bounded_number_of_looks() {
+    let fixture = Fixture::new().await;
+    let events = reveille_testkit::Events::new();
+    let told = events.clone();
+    let observer = Arc::new(move |event: &reveille_wake::Event| told.record(*event));
+    let node = crate::support::Node::at(
+        reveille::database::DatabaseOptions::new(fixture.db.url()).heartbeat(crate::support::NEVER),
+        JobsOptions::default().wake_observer(observer),
+    )
+    .await;
+    let _worker = node.worker().start().await.unwrap();
+    events.until(|event| matches!(event, reveille_wake::Event::Link(link) if link.is_proven())).await;
+    let client = fixture.client().await;
+
+    // All at once, and each different: PostgreSQL delivers all of them.
+    let flood = "select pg_notify(reveille.hint_channel(), E'hint\\njobs default\\njobs ' || n) from generate_series(1, 300) as n";
+    client.execute(flood, &[]).await.unwrap();
+    let id = node.enqueue(job("ok")).await;
+    node.completed(id).await;
+
+    let looks = events.count(|event| matches!(event, reveille_wake::Event::Looked { .. }));
+    assert!(looks < 100, "{looks} looks for 300 forged hints");
+}

@@ -1,0 +1,25 @@
+//! Jobs on real PostgreSQL: from enqueue to the books, with the races forced.
+
+#[cfg(test)]
+mod support;
+
+#[cfg(test)]
+mod admin;
+#[cfg(test)]
+mod claims;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod enqueue;
+#[cfg(test)]
+mod lifecycle;
+#[cfg(test)]
+mod plans;
+#[cfg(test)]
+mod seed;
+#[cfg(test)]
+mod settle;
+#[cfg(test)]
+mod unique;
+#[cfg(test)]
+mod worker;

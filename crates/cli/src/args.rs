@@ -2,6 +2,8 @@
 //!
 //! Next: [`crate::config`].
 
+pub(crate) mod messages;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -16,7 +18,7 @@ Settings: the built-in defaults (`reveille config default`), then a configuratio
 The file is the one named by --config or REVEILLE_CONFIG, else reveille/config.toml in the user's configuration
 directory, else /etc/reveille/config.toml; none in the working directory is read.
 
-Exit codes: 0 done, 1 refused, 2 wrong use, 3 database unreachable.";
+Exit codes: 0 done, 1 refused, 2 wrong use, 3 database or server unreachable.";
 
 /// PostgreSQL queues that wake up instead of polling.
 #[derive(Debug, Parser)]
@@ -34,6 +36,9 @@ pub(crate) struct Everywhere {
     /// Read settings from this file
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// The running server that push, pop, ack, tail, queues, groups and dlq ask
+    #[arg(long, global = true, value_name = "URL")]
+    server: Option<String>,
     /// Use this PostgreSQL; without one, a private PostgreSQL is started
     #[arg(long, global = true, value_name = "URL")]
     database_url: Option<String>,
@@ -58,6 +63,20 @@ pub(crate) struct Everywhere {
 pub(crate) enum Command {
     /// Serve HTTP until Ctrl-C
     Serve(ServeFlags),
+    /// Push messages to a queue of a running server
+    Push(messages::Push),
+    /// Pop messages, under a lease or for good
+    Pop(messages::Pop),
+    /// Say what became of popped messages
+    Ack(messages::Ack),
+    /// Show what is pushed to a queue from now on
+    Tail(messages::Tail),
+    /// List queues with what waits in them; show, configure or delete one
+    Queues(messages::Queues),
+    /// List consumer groups and how far they are; move or delete one
+    Groups(messages::Groups),
+    /// List dead letters; put them back to work or delete them
+    Dlq(messages::Dlq),
     /// Bring the schema up to date, look at it, print it, or remove it
     Migrate {
         #[command(subcommand)]
@@ -143,6 +162,7 @@ pub(crate) enum Config {
 
 /// The flags that are settings.
 pub(crate) const FLAGS: &[(&str, &str)] = &[
+    ("client.server", "--server"),
     ("database.migrate", "--no-migrate"),
     ("database.schema", "--schema"),
     ("database.url", "--database-url"),
@@ -164,6 +184,7 @@ impl Args {
         };
         let off = |is_off: bool| is_off.then(|| "false".to_owned());
         let said = [
+            ("client.server", everywhere.server.clone()),
             ("database.migrate", off(serve.no_migrate)),
             ("database.schema", everywhere.schema.clone()),
             ("database.url", everywhere.database_url.clone()),
@@ -196,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_flag_that_is_a_setting_is_in_the_table() {
-        let all = "reveille --database-url a --schema b --data-dir c --no-download --log-level d --log-format e serve \
+        let all = "reveille --server g --database-url a --schema b --data-dir c --no-download --log-level d --log-format e serve \
                    --listen f --no-migrate";
         let args = Args::try_parse_from(all.split_whitespace()).unwrap();
 

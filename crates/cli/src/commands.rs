@@ -1,10 +1,18 @@
 //! One file for each command.
 
+mod ack;
 mod config;
+mod dlq;
 mod doctor;
+mod groups;
 mod migrate;
+mod pop;
 pub(crate) mod postgres;
+mod push;
+mod queues;
 mod serve;
+mod signals;
+mod tail;
 
 use std::process::ExitCode;
 
@@ -17,6 +25,7 @@ use crate::config::{self as settings, DEFAULTS, Effective};
 use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::remote::Remote;
 
 /// Do what was typed.
 pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
@@ -31,6 +40,13 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
     warn_of_slips(&effective);
     let exit = match args.command {
         Command::Serve(_) => block_on(serve::run(&config))?,
+        Command::Push(push) => block_on(push::run(push, &Remote::new(&config.remote)))?,
+        Command::Pop(pop) => block_on(pop::run(pop, &Remote::new(&config.remote)))?,
+        Command::Ack(ack) => block_on(ack::run(ack, &Remote::new(&config.remote)))?,
+        Command::Tail(tail) => block_on(tail::run(tail, &Remote::new(&config.remote)))?,
+        Command::Queues(queues) => block_on(queues::run(queues, &Remote::new(&config.remote)))?,
+        Command::Groups(groups) => block_on(groups::run(groups, &Remote::new(&config.remote)))?,
+        Command::Dlq(dlq) => block_on(dlq::run(dlq, &Remote::new(&config.remote)))?,
         Command::Migrate { step } => block_on(migrate::run(step, &config))?,
         Command::Doctor { json } => block_on(doctor::run(json, &config))?,
         Command::Config { question: Question::Show { json, .. } } => config::show(json, &config, &effective)?,

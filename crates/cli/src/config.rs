@@ -28,10 +28,12 @@ use tracing::level_filters::LevelFilter;
 pub(crate) use layers::{Effective, Setting};
 pub(crate) use secret::masked;
 pub(crate) use seeds::meaningless;
+pub(crate) use units::time;
 
 use crate::args::Args;
 use crate::environment;
 use crate::exit::Failure;
+use crate::remote::ServerUrl;
 use fault::Faults;
 use reader::Reader;
 
@@ -48,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) messages: MessagesOptions,
     pub(crate) database: DatabaseSettings,
     pub(crate) private: PrivateSettings,
+    /// The running server that commands ask.
+    pub(crate) remote: ServerUrl,
     pub(crate) log: Log,
 }
 
@@ -129,6 +133,7 @@ impl Config {
                 run_as: read.some_text("postgres.run_as"),
                 download: read.switch("postgres.download", Download::Allowed, Download::Forbidden),
             },
+            remote: read.server("client.server"),
             log: Log {
                 level: read.some_choice("log.level", LEVELS),
                 format: read.choice("log.format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),

@@ -8,6 +8,7 @@ use reveille_embedded::EmbeddedError;
 use reveille_server::ServerError;
 
 use crate::output;
+use crate::remote::RemoteError;
 
 /// What scripts see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(crate) enum Exit {
     Refused = 1,
     /// The command line or the settings are wrong.
     WrongUse = 2,
-    /// The database did not answer; trying again later may help.
+    /// The database, or the server that was asked, did not answer; trying again later may help.
     Unreachable = 3,
     /// A signal ended it before it was done, in the shell's convention for Ctrl-C.
     Interrupted = 130,
@@ -94,6 +95,17 @@ impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {
         let exit = if matches!(error, ServerError::Options(_)) { Exit::WrongUse } else { Exit::Refused };
         Self::new(exit, vec![with_causes(&error)])
+    }
+}
+
+impl From<RemoteError> for Failure {
+    fn from(error: RemoteError) -> Self {
+        let exit = match &error {
+            RemoteError::Away(_) => Exit::Unreachable,
+            RemoteError::Refused(fault) if fault.status == 400 => Exit::WrongUse,
+            RemoteError::Refused(_) | RemoteError::Strange(_) => Exit::Refused,
+        };
+        Self::new(exit, vec![error.to_string()])
     }
 }
 

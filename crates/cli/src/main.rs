@@ -12,9 +12,11 @@ mod config;
 
 mod commands;
 mod ground;
+mod remote;
 
 mod exit;
 mod output;
+mod table;
 
 use std::process::ExitCode;
 

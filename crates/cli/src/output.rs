@@ -14,14 +14,25 @@ use crate::config::{Log, LogFormat};
 use crate::environment;
 use crate::exit::Failure;
 
+/// Whether anybody still reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    There,
+    Gone,
+}
+
 /// Data, as it is.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_for(text).map(drop)
+}
+
+/// The same for a command that ends when nobody reads any more.
+pub(crate) fn print_for(text: &str) -> Result<Reader, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::refused(format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::refused(format!("cannot write to standard output: {error}"))),
     }
 }
 
@@ -47,9 +58,14 @@ pub(crate) fn talk(text: &str) {
 
 /// A path that can be pasted into a shell: on macOS the usual data directory has a space in it.
 pub(crate) fn pasteable(path: &Path) -> String {
-    let text = path.display().to_string();
+    shell_word(&path.display().to_string())
+}
+
+/// A text as one word of a shell.
+pub(crate) fn shell_word(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%,".contains(letter);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    let is_plain = !text.is_empty() && !text.starts_with('-') && text.chars().all(plain);
+    if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Logs from here on, unless they were started before.

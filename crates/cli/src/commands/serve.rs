@@ -2,11 +2,11 @@
 
 use reveille::messages::MessagesOptions;
 use reveille_server::Door;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::signals::Signals;
 use crate::config::{AtStart, Config, meaningless};
 use crate::environment;
 use crate::exit::{Exit, Failure};
@@ -67,24 +67,4 @@ async fn finish(mut serving: JoinSet<()>, ground: Ground) -> Result<Exit, Failur
     while serving.join_next().await.is_some() {}
     ground.close().await?;
     Ok(Exit::Done)
-}
-
-/// Ctrl-C and SIGTERM, which mean the same.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn watch() -> Result<Self, Failure> {
-        let watch = |kind| signal(kind).map_err(|error| Failure::refused(format!("cannot wait for signals: {error}")));
-        Ok(Self { interrupt: watch(SignalKind::interrupt())?, terminate: watch(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }

@@ -133,6 +133,7 @@ fn defaults(faults: &mut Faults) -> Vec<Setting> {
 
 /// Variables that do not follow the rule, because others gave them their names.
 const NAMED_OTHERWISE: &[(&str, &[&str])] = &[
+    ("client.server", &["REVEILLE_SERVER_URL"]),
     ("database.url", &["REVEILLE_DATABASE_URL", "DATABASE_URL"]),
     ("database.listen_url", &["REVEILLE_LISTEN_URL"]),
     ("postgres.binaries", &["REVEILLE_PG_BIN"]),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::fault::Faults;
 use super::layers::{Effective, Setting};
 use super::{queues, units};
+use crate::remote::ServerUrl;
 
 pub(super) struct Reader<'a> {
     effective: &'a Effective,
@@ -37,6 +38,10 @@ impl<'a> Reader<'a> {
         let parse =
             |text: &str| text.parse().map_err(|_| "is no address with a port, such as 127.0.0.1:6632".to_owned());
         self.parsed(key, parse).unwrap_or((Ipv4Addr::LOCALHOST, 0).into())
+    }
+
+    pub(super) fn server(&mut self, key: &str) -> ServerUrl {
+        self.parsed(key, ServerUrl::parse).unwrap_or_default()
     }
 
     pub(super) fn count(&mut self, key: &str) -> usize {

@@ -17,7 +17,7 @@ const SIZES: &[(&str, u64)] = &[
 ];
 
 /// `250ms`, `12s`, `5min`, `2h`, `1d`.
-pub(super) fn time(text: &str) -> Result<Duration, String> {
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text).ok_or("is no time, such as 12s")?;
     if unit.is_empty() {
         return Err(format!("has no unit, write {number}s or {number}ms"));

@@ -17,7 +17,8 @@ async fn help_goes_to_standard_output_and_tells_precedence_and_exit_codes() {
     let ran = Home::new().run(&["--help"]).await;
 
     ran.assert_code(0);
-    for word in ["REVEILLE_CONFIG", "/etc/reveille/config.toml", "3 database unreachable", "serve", "doctor"] {
+    for word in ["REVEILLE_CONFIG", "/etc/reveille/config.toml", "3 database or server unreachable", "serve", "doctor"]
+    {
         assert!(ran.stdout.contains(word), "{word}: {}", ran.stdout);
     }
 }

@@ -9,8 +9,13 @@ mod machine;
 mod measure;
 mod notify;
 mod peer;
+mod popped;
+mod process;
 mod report;
 mod scenarios;
+mod server;
+mod statements;
+mod wire;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -18,7 +23,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use bench::Bench;
-use scenarios::{SCENARIOS, Scenario};
+use scenarios::{SCENARIOS, Scenario, single};
 
 /// Measures Reveille on this machine.
 #[derive(Debug, Parser)]
@@ -64,6 +69,15 @@ fn main() -> ExitCode {
     if typed.next_if(|word| word == peer::CHILD).is_some() {
         let url = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
         return ended(peer::measure(url));
+    }
+    // And the server that runs one statement for each request.
+    if typed.next_if(|word| word == single::CHILD).is_some() {
+        let url = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
+        return ended(single::serve(&url));
+    }
+    if typed.next_if(|word| word == scenarios::jobs::CHILD).is_some() {
+        let url = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
+        return ended(scenarios::jobs::measure(&url));
     }
     ended(run(&Arguments::parse()))
 }

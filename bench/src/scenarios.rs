@@ -1,7 +1,12 @@
 //! What can be measured.
 
+mod delivery;
 mod ground;
+mod http;
 mod idle;
+pub(crate) mod jobs;
+mod jobs_latency;
+mod longpolls;
 mod messages;
 mod orchestrations;
 mod wake_latency;
@@ -10,6 +15,8 @@ use std::pin::Pin;
 
 use crate::bench::Bench;
 use crate::report::Report;
+
+pub(crate) use http::single;
 
 type Running<'b> = Pin<Box<dyn Future<Output = anyhow::Result<Report>> + 'b>>;
 
@@ -47,5 +54,30 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "messages",
         about: "our queues beside pgmq and a table with a state column: push, pop, ack, and how they grow",
         run: |bench| Box::pin(messages::run(bench)),
+    },
+    Scenario {
+        name: "longpolls",
+        about: "ten thousand parked long polls on one server: memory, statements, deadlines, one answer for one push",
+        run: |bench| Box::pin(longpolls::run(bench)),
+    },
+    Scenario {
+        name: "delivery",
+        about: "over HTTP from a push to a parked consumer, beside one that polls every 100 ms",
+        run: |bench| Box::pin(delivery::run(bench)),
+    },
+    Scenario {
+        name: "http",
+        about: "pushes, pops and acks over HTTP: how many, how quickly, and what they cost the server and PostgreSQL",
+        run: |bench| Box::pin(http::run(bench)),
+    },
+    Scenario {
+        name: "jobs",
+        about: "jobs that do nothing, beside awa, graphile_worker and apalis-postgres: how many are kept up",
+        run: |bench| Box::pin(jobs::run(bench)),
+    },
+    Scenario {
+        name: "jobs-latency",
+        about: "from the commit of a job to the start of its handler, and what waiting costs, beside the same rivals",
+        run: |bench| Box::pin(jobs_latency::run(bench)),
     },
 ];

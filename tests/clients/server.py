@@ -6,6 +6,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
+import urllib.request
 
 # With a first initdb on a busy machine; it usually takes a few seconds.
 START_SECONDS = 90
@@ -41,9 +43,28 @@ class Server:
         self._start()
 
     def crash_postgres(self) -> None:
-        """As a crash of its machine: nothing is written any more. Its supervisor starts it again."""
+        """Kills it as a crash would, and waits until its supervisor has started it again and the server is well."""
         [found] = self.home.rglob("postmaster.pid")
-        os.kill(int(found.read_text().splitlines()[0]), signal.SIGKILL)
+        killed = found.read_text().splitlines()[0]
+        os.kill(int(killed), signal.SIGKILL)
+        deadline = time.monotonic() + START_SECONDS
+        while not (self._runs_anew(found, killed) and self._is_well()):
+            assert time.monotonic() < deadline, f"PostgreSQL did not come back\n{self.last_words()}"
+            time.sleep(0.1)
+
+    @staticmethod
+    def _runs_anew(pid_file: pathlib.Path, killed: str) -> bool:
+        try:
+            return pid_file.read_text().splitlines()[0] != killed
+        except (OSError, IndexError):
+            return False
+
+    def _is_well(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/health", timeout=5) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
 
     def last_words(self) -> str:
         return "\n".join((self.home / "log").read_text().splitlines()[-30:])

@@ -5,17 +5,15 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use futures_util::future::join_all;
 use reveille::database::Database;
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
 use reveille_wake::Patience;
-use tokio_postgres::Client;
 
 use crate::bench::{Bench, progress};
-use crate::cluster::Cluster;
 use crate::notify;
 use crate::report::Report;
+use crate::statements::{count, counting_cluster, make_countable};
 
 const DISPATCHERS: usize = 16;
 const KEYS: usize = 1000;
@@ -23,18 +21,11 @@ const WAIT: Duration = Duration::from_secs(30);
 const POLL_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
-    progress("starting PostgreSQL with pg_stat_statements");
-    let cluster = Cluster::start_with(|options| {
-        let count_all = options.setting("pg_stat_statements.track_utility", "on");
-        count_all.setting("shared_preload_libraries", "pg_stat_statements")
-    })?;
+    let cluster = counting_cluster()?;
     let database = cluster.database().await?;
     let plain = notify::connect(&cluster.url()).await?;
     let admin = &plain.client;
-    admin
-        .batch_execute("create extension pg_stat_statements")
-        .await
-        .context("this PostgreSQL has no pg_stat_statements")?;
+    make_countable(admin).await?;
     plain_queue::create(admin).await;
 
     let span = bench.pick(Duration::from_secs(60), Duration::from_secs(180));
@@ -96,11 +87,4 @@ async fn poll(url: &str, span: Duration) -> anyhow::Result<()> {
         tokio::time::sleep(POLL_EVERY).await;
     }
     Ok(())
-}
-
-/// Every statement so far, but not those that count.
-async fn count(admin: &Client) -> anyhow::Result<f64> {
-    let counted =
-        "select coalesce(sum(calls), 0)::float8 from pg_stat_statements where query not like '%pg_stat_statements%'";
-    Ok(admin.query_one(counted, &[]).await?.get(0))
 }

@@ -3,6 +3,7 @@
 //! Three child processes, each with a database of its own on one server, do the same workloads in turn, so that a noisy
 //! minute hits all of them. Statements are counted by PostgreSQL, for each database apart; a stored procedure counts as one.
 
+mod ceiling;
 mod found;
 mod rounds;
 
@@ -43,7 +44,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
         rounds::latency(bench, round, &mut peers, &mut found).await?;
     }
     rounds::gaps(bench, &mut peers, &mut found).await?;
-    rounds::stress(bench, &mut peers, &mut found).await?;
+    rounds::stress(bench, &cluster.url_of(NAMES[0]), &mut peers, &mut found).await?;
 
     let versions = format!(
         "PostgreSQL {version}, fsync on; duroxide 0.1.32, `pg` is duroxide-pg 0.1.38, `opt` is duroxide-pg-opt 0.1.28"

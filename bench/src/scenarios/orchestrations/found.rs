@@ -22,8 +22,8 @@ pub(super) struct Found {
     /// Orchestrations per second and statements for each, by slots and delay.
     pub(super) stress: BTreeMap<(u64, u64), Vec<f64>>,
     pub(super) statements: BTreeMap<(u64, u64), Vec<f64>>,
-    /// What a provider could reach that takes no time: the activities themselves are the limit.
-    pub(super) ceilings: BTreeMap<(u64, u64), f64>,
+    /// What a provider could reach that takes no time, and one whose only cost is a durable commit for each activity.
+    pub(super) ceilings: BTreeMap<(u64, u64), (f64, f64)>,
     /// Orchestrations per second with large payloads, and how many failed.
     pub(super) large: (f64, f64),
     pub(super) failed: f64,
@@ -64,8 +64,9 @@ pub(super) fn tell(report: &mut Report, found: &[Found; 3]) {
     for load @ (slots, delay) in ours.stress.keys() {
         let what = format!("stress {slots}:{slots}, {delay} ms");
         each(report, &what, "per s", found, |found| found.stress.get(load).map(|rates| median(rates)));
-        if let Some(ceiling) = ours.ceilings.get(load) {
-            report.row(format!("{what}: with a provider that takes no time"), *ceiling, "per s");
+        if let Some((timeless, durable)) = ours.ceilings.get(load) {
+            report.row(format!("{what}: with a provider that takes no time"), *timeless, "per s");
+            report.row(format!("{what}: with one that only commits the end of each activity"), *durable, "per s");
         }
     }
     let best = |load: (u64, u64)| pg.rate(load).max(opt.rate(load));

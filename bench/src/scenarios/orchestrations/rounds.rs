@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 
+use super::ceiling;
 use super::found::Found;
 use crate::bench::{Bench, progress};
 use crate::peer::{Peer, number, numbers, order};
@@ -73,12 +74,13 @@ pub(super) async fn gaps(bench: &Bench, peers: &mut [Peer], found: &mut [Found])
     Ok(())
 }
 
-/// The built-in stress test.
-pub(super) async fn stress(bench: &Bench, peers: &mut [Peer], found: &mut [Found]) -> anyhow::Result<()> {
+/// The built-in stress test; `url` is a database to find its ceilings in.
+pub(super) async fn stress(bench: &Bench, url: &str, peers: &mut [Peer], found: &mut [Found]) -> anyhow::Result<()> {
     for (slots, delay, rounds) in loads(bench) {
         if delay > 0 {
             let ceiling = peers[0].ask(json!({ "do": "ceiling", "slots": slots, "delay_ms": delay })).await?;
-            found[0].ceilings.insert((slots, delay), number(&ceiling, "per_s")?);
+            let durable = ceiling::of_commits(url, slots, delay).await?;
+            found[0].ceilings.insert((slots, delay), (number(&ceiling, "per_s")?, durable));
         }
         for round in 1..=rounds {
             for (peer, found) in peers.iter_mut().zip(found.iter_mut()) {

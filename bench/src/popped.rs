@@ -1,0 +1,59 @@
+//! What a pop brought, and the acks for it.
+
+use serde::Deserialize;
+
+use crate::wire::{Reply, Wire};
+
+/// One message, as far as a consumer of no interest in its payload reads it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Message<'a> {
+    pub(crate) transaction_id: &'a str,
+    partition_id: &'a str,
+    lease_id: &'a str,
+    consumer_group: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Popped<'a> {
+    #[serde(borrow)]
+    messages: Vec<Message<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    success: bool,
+}
+
+/// The body of an answer with messages; empty when there was nothing.
+pub(crate) fn body(reply: Reply) -> anyhow::Result<Vec<u8>> {
+    if reply.status == 204 { Ok(Vec::new()) } else { reply.expect(200) }
+}
+
+/// The messages in such a body.
+pub(crate) fn messages(body: &[u8]) -> anyhow::Result<Vec<Message<'_>>> {
+    if body.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(serde_json::from_slice::<Popped<'_>>(body)?.messages)
+}
+
+impl Message<'_> {
+    /// What is said of it when it is done.
+    pub(crate) fn acknowledgement(&self) -> String {
+        let Self { transaction_id, partition_id, lease_id, consumer_group } = self;
+        format!(
+            r#"{{"transactionId":"{transaction_id}","partitionId":"{partition_id}","leaseId":"{lease_id}","consumerGroup":"{consumer_group}","status":"completed"}}"#
+        )
+    }
+}
+
+/// Every message by its name, as official clients do. Fails if any is refused.
+pub(crate) async fn ack(wire: &mut Wire, acknowledgements: &[String]) -> anyhow::Result<()> {
+    let body = format!(r#"{{"acknowledgments":[{}]}}"#, acknowledgements.join(","));
+    let answer = wire.post("/api/v1/ack/batch", &body).await?.expect(200)?;
+    let told: Vec<Told> = serde_json::from_slice(&answer)?;
+    let all = told.len() == acknowledgements.len() && told.iter().all(|told| told.success);
+    anyhow::ensure!(all, "an ack was refused: {}", String::from_utf8_lossy(&answer));
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! What one server does over HTTP, and what it costs.
+//!
+//! Server, PostgreSQL and the load share one machine, as separate processes. Every push is durable before it is answered
+//! and brings a transaction id, as official clients' do; pops with leases ack every message by name. Beside it, in the same
+//! rounds, [`single`]: a server that runs one statement for each request.
+
+mod load;
+pub(crate) mod single;
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use crate::bench::{Bench, progress};
+use crate::cluster::Cluster;
+use crate::measure::{median, ratio};
+use crate::notify;
+use crate::process::{self, Processes};
+use crate::report::Report;
+use crate::server::Serving;
+use load::{Load, Measured, Queue, Step};
+
+/// How many clients there are for a batch of each size.
+const PUSHERS: [(usize, usize); 3] = [(1, 200), (10, 64), (100, 16)];
+const CONSUMERS: [(usize, usize); 3] = [(100, 16), (10, 32), (1, 64)];
+/// What the figures are for.
+const USUAL_PARTITIONS: usize = 100;
+
+pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
+    progress("starting a durable PostgreSQL");
+    let cluster = Cluster::start_with(|options| {
+        options.setting("shared_buffers", "1GB").setting("max_wal_size", "8GB").setting("max_connections", "200")
+    })?;
+    let admin = notify::connect(&cluster.url()).await?;
+    let serving = Serving::start(&cluster.url()).await?;
+    let rival = single::start(&cluster.url(), &admin.client).await?;
+    let field = Field { bench, serving: &serving, postgres: postmaster(&admin.client).await? };
+
+    let version: String = admin.client.query_one("show server_version", &[]).await?.get(0);
+    let mut report = Report::new("http", format!("PostgreSQL {version}, fsync on; {}", single::ABOUT));
+    field.beside_single(&rival, &mut report).await?;
+    let mut usual = None;
+    for partitions in [1, USUAL_PARTITIONS, 10_000] {
+        let costs = field.partitions(partitions, &mut report).await?;
+        if partitions == USUAL_PARTITIONS {
+            usual = Some(costs);
+        }
+    }
+    if let Some([push, take]) = usual {
+        report.figure("server_us_per_msg", push.server_us + take.server_us, "µs");
+        report.figure("postgres_us_per_msg", push.postgres_us + take.postgres_us, "µs");
+    }
+    Ok(report)
+}
+
+/// Whom a backend stands under.
+async fn postmaster(admin: &Client) -> anyhow::Result<Processes> {
+    let backend: i32 = admin.query_one("select pg_backend_pid()", &[]).await?.get(0);
+    Ok(Processes::Family(process::parent(u32::try_from(backend)?)?))
+}
+
+/// What is measured on what.
+struct Field<'b> {
+    bench: &'b Bench,
+    serving: &'b Serving,
+    postgres: Processes,
+}
+
+impl Field<'_> {
+    /// Single pushes of 200 clients, to us and to a server without batches, in turns.
+    async fn beside_single(&self, rival: &Serving, report: &mut Report) -> anyhow::Result<()> {
+        let (batch, clients) = PUSHERS[0];
+        let ours = Load::new(self.serving, Queue::new("beside", USUAL_PARTITIONS), clients).await?;
+        let theirs = Load::new(rival, Queue::new("single", USUAL_PARTITIONS), clients).await?;
+        ours.make_partitions().await?;
+        let span = self.bench.pick(Duration::from_millis(500), Duration::from_millis(1500));
+        let (mut our_rates, mut their_rates) = (Vec::new(), Vec::new());
+        for round in 1..=self.bench.rounds() {
+            progress(&format!(
+                "round {round} of {}: push, batch 1, beside one statement a request",
+                self.bench.rounds()
+            ));
+            their_rates.push(theirs.run(span, Step::Push { batch }).await?.per_s);
+            our_rates.push(ours.run(span, Step::Push { batch }).await?.per_s);
+        }
+        report.figure("push_batch1_vs_single", ratio(&our_rates, &their_rates), "times");
+        report.row("the same in messages: ours", median(&our_rates), "msg/s");
+        report.row("the same in messages: one statement for each request", median(&their_rates), "msg/s");
+        Ok(())
+    }
+
+    /// Everything on queues of so many partitions; the costs of a push and of pop and ack in batches of 100.
+    async fn partitions(&self, partitions: usize, report: &mut Report) -> anyhow::Result<[Measured; 2]> {
+        let queue = Queue::new(&format!("p{partitions}"), partitions);
+        Load::new(self.serving, queue.clone(), 1).await?.make_partitions().await?;
+        let mut costs = [Measured::default(); 2];
+        for (batch, clients) in PUSHERS {
+            let did = self.cell(&queue, clients, Step::Push { batch }, report).await?;
+            match (batch, partitions) {
+                (1, USUAL_PARTITIONS) => report.figure("push_batch1_per_s", did.per_s, "msg/s"),
+                (100, USUAL_PARTITIONS) => report.figure("push_batch100_per_s", did.per_s, "msg/s"),
+                _ => {}
+            }
+            costs[0] = did;
+        }
+        let (batch, clients) = CONSUMERS[0];
+        self.fill(&queue, batch).await?;
+        self.cell(&queue, clients, Step::TakeAcked { batch }, report).await?;
+        for (batch, clients) in CONSUMERS {
+            self.fill(&queue, batch).await?;
+            let did = self.cell(&queue, clients, Step::TakeAndAck { batch }, report).await?;
+            if batch == 100 {
+                costs[1] = did;
+            }
+            if (batch, partitions) == (100, USUAL_PARTITIONS) {
+                report.figure("pop_ack_batch100_per_s", did.per_s, "msg/s");
+            }
+        }
+        Ok(costs)
+    }
+
+    /// As much as the pops that follow can take.
+    async fn fill(&self, queue: &Queue, batch: usize) -> anyhow::Result<()> {
+        let filler = Load::new(self.serving, queue.clone(), 8).await?;
+        let enough = if batch == 1 { self.bench.pick(10_000, 40_000) } else { self.bench.pick(40_000, 200_000) };
+        while queue.backlog() < enough {
+            filler.run(Duration::from_millis(200), Step::Push { batch: 1000 }).await?;
+        }
+        Ok(())
+    }
+
+    async fn cell(&self, queue: &Queue, clients: usize, step: Step, report: &mut Report) -> anyhow::Result<Measured> {
+        let what = format!("{step}, {} partitions", queue.partitions);
+        progress(&what);
+        let load = Load::new(self.serving, queue.clone(), clients).await?;
+        load.warm_up(step).await?;
+        let server = Processes::One(self.serving.pid);
+        let before = (server.cpu_s()?, self.postgres.cpu_s()?);
+        let mut did = load.run(self.bench.pick(Duration::from_millis(400), Duration::from_secs(3)), step).await?;
+        did.server_us = (server.cpu_s()? - before.0) * 1e6 / did.messages;
+        did.postgres_us = (self.postgres.cpu_s()? - before.1) * 1e6 / did.messages;
+        report.row(format!("{what}, {clients} clients"), did.per_s, "msg/s");
+        report.row(format!("{what}: a request, p50"), did.p50_ms, "ms");
+        report.row(format!("{what}: a request, p99"), did.p99_ms, "ms");
+        report.row(format!("{what}: server's processor time"), did.server_us, "µs/msg");
+        report.row(format!("{what}: PostgreSQL's processor time"), did.postgres_us, "µs/msg");
+        Ok(did)
+    }
+}

@@ -1,0 +1,114 @@
+//! Our queue, as the child process that is measured: this program again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jobload::{Args, Books, Queue, Settings, Way, Working};
+use reveille::database::{Database, DatabaseOptions};
+use reveille::jobs::{Job, Jobs, JobsOptions, NewJob, RunningWorker, Worker};
+
+use crate::notify::{self, Plain};
+
+/// The first argument that makes this program the child which measures our queue.
+pub(crate) const CHILD: &str = "measure-reveille-jobs";
+const KIND: &str = "bench";
+/// As many as the rivals have when they are tuned.
+const TUNED_SLOTS: usize = 512;
+const TUNED_PREFETCH: usize = 1000;
+
+/// The child's side.
+pub(crate) fn measure(url: &str) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let database = Database::connect(DatabaseOptions::new(url)).await?;
+        let jobs = Jobs::open(&database, JobsOptions::default());
+        jobload::serve(Ours { database, jobs, plain: notify::connect(url).await? }).await
+    })
+}
+
+struct Ours {
+    database: Database,
+    jobs: Jobs,
+    /// As a program in another language would have it.
+    plain: Plain,
+}
+
+#[async_trait]
+impl Queue for Ours {
+    async fn install(&self) -> anyhow::Result<()> {
+        self.database.migrate().await?;
+        Ok(())
+    }
+
+    fn ways(&self) -> Vec<&'static str> {
+        vec!["one", "batch"]
+    }
+
+    async fn enqueue(&self, queue: &str, way: Way, jobs: &[jobload::Job]) -> anyhow::Result<()> {
+        match way {
+            Way::One => {
+                for job in jobs {
+                    self.jobs.enqueue(new_job(queue, job)?).await?;
+                }
+            }
+            Way::Batch | Way::Copy => {
+                let new: anyhow::Result<Vec<NewJob>> = jobs.iter().map(|job| new_job(queue, job)).collect();
+                for enqueued in self.jobs.enqueue_many(new?).await {
+                    enqueued?;
+                }
+            }
+            Way::Sql => {
+                for job in jobs {
+                    let args = serde_json::to_string(&Args::new(job.n))?;
+                    let enqueue = "select reveille.enqueue($1, $2::text::json, queue => $3)";
+                    self.plain.client.query(enqueue, &[&KIND, &args, &queue]).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn work(&self, queues: &[String], settings: Settings, books: Arc<Books>) -> anyhow::Result<Box<dyn Working>> {
+        let mut worker = Worker::builder(&self.jobs);
+        for queue in queues {
+            worker = worker.queue(queue, 1);
+        }
+        if settings == Settings::Tuned {
+            worker = worker.slots(TUNED_SLOTS).prefetch(TUNED_PREFETCH);
+        }
+        let worker = worker.handler::<Args, _>(KIND, move |args: Args, _: Job| {
+            books.ran(args.n);
+            async { Ok::<(), String>(()) }
+        });
+        Ok(Box::new(Running(worker.start().await?)))
+    }
+
+    async fn left(&self) -> anyhow::Result<u64> {
+        let row = self.plain.client.query_one("select count(*) from reveille.job", &[]).await?;
+        Ok(u64::try_from(row.get::<_, i64>(0))?)
+    }
+
+    async fn clear(&self) -> anyhow::Result<()> {
+        let empty = "truncate reveille.job, reveille.job_body, reveille.job_done";
+        Ok(self.plain.client.batch_execute(empty).await?)
+    }
+}
+
+struct Running(RunningWorker);
+
+#[async_trait]
+impl Working for Running {
+    async fn stop(self: Box<Self>) -> anyhow::Result<()> {
+        self.0.drain(Duration::from_secs(10)).await;
+        Ok(())
+    }
+}
+
+fn new_job(queue: &str, job: &jobload::Job) -> anyhow::Result<NewJob> {
+    let new = NewJob::new(KIND, &Args::new(job.n))?.queue(queue);
+    Ok(match job.delay {
+        Some(delay) => new.delay(delay),
+        None => new,
+    })
+}

@@ -23,6 +23,8 @@ pub(super) async fn of_commits(url: &str, slots: u64, delay_ms: u64) -> anyhow::
     let mut running = JoinSet::new();
     for connection in connections {
         running.spawn(async move {
+            // The whole of it: its client alone would leave the half that speaks to the server behind.
+            let connection = connection;
             let end = connection.client.prepare("insert into ended values ($1)").await?;
             let mut done = 0_i64;
             while began.elapsed() < SPAN {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use duroxide::provider_validation::instance_locking::test_multi_threaded_lock_expiration_recovery;
 use duroxide::provider_validation::long_polling::{
     test_fetch_respects_timeout_upper_bound, test_long_poll_waits_for_timeout,
     test_long_poll_work_item_waits_for_timeout, test_short_poll_returns_immediately,
@@ -89,9 +90,13 @@ pub(crate) async fn run(bed: &Bed, at_once: usize) -> anyhow::Result<Value> {
     Ok(json!({ "passed": total - failed.len(), "total": total, "failed": failed }))
 }
 
-/// The functions that take something else than a factory.
+/// The functions that take something else than a factory, and one that the tests list apart.
 fn special(waits: bool) -> Vec<(&'static str, Check)> {
     let mut checks: Vec<(&'static str, Check)> = vec![
+        (
+            "instance_locking::test_multi_threaded_lock_expiration_recovery",
+            check(|factory| async move { test_multi_threaded_lock_expiration_recovery(&factory).await }),
+        ),
         (
             "race_replay::test_continue_as_new_transition_delivery(0.1.30)",
             check(|factory| async move { test_continue_as_new_transition_delivery(&factory, "0.1.30").await }),

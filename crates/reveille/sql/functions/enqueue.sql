@@ -37,14 +37,8 @@ returns bigint
 language plpgsql
 as $reveille$
 begin
-  return (
-    select item.id
-    from {schema}.enqueue_items(array[kind], array[convert_to((args::json)::text, 'UTF8')], array[queue], array[priority],
-      array[run_at], array[extract(epoch from delay)::double precision], array[max_attempts],
-      array[extract(epoch from timeout)::double precision], array[backoff], array[array_to_string(tags, E'\n')],
-      array[convert_to(metadata::text, 'UTF8')], array[unique_scope], array[unique_key],
-      array[extract(epoch from unique_window)::double precision], array[on_conflict], true) as item
-  );
+  return {schema}.enqueue(kind, args::text, queue, priority, run_at, delay, max_attempts, timeout, backoff, unique_scope, unique_key,
+    unique_window, on_conflict, tags, metadata);
 end
 $reveille$;
 
@@ -62,14 +56,8 @@ returns bigint
 language plpgsql
 as $reveille$
 begin
-  return (
-    select item.id
-    from {schema}.enqueue_items(array[kind], array[convert_to((args::json)::text, 'UTF8')], array[queue], array[priority],
-      array[run_at], array[extract(epoch from delay)::double precision], array[max_attempts],
-      array[extract(epoch from timeout)::double precision], array[backoff], array[array_to_string(tags, E'\n')],
-      array[convert_to(metadata::text, 'UTF8')], array[unique_scope], array[unique_key],
-      array[extract(epoch from unique_window)::double precision], array[on_conflict], true) as item
-  );
+  return {schema}.enqueue(kind, args::text, queue, priority, run_at, delay, max_attempts, timeout, backoff, unique_scope, unique_key,
+    unique_window, on_conflict, tags, metadata);
 end
 $reveille$;
 

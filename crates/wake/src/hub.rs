@@ -29,6 +29,7 @@ use tokio::sync::watch as channel;
 
 pub use armed::{Armed, Look, Rung, Waited};
 use board::Board;
+pub use entry::Stretch;
 pub use policy::{HubOptions, Policy};
 pub use runner::Runner;
 use wakes::Wakes;
@@ -73,6 +74,12 @@ impl<K: Key> Hub<K> {
     /// Somebody says "look at this key", and why.
     pub fn ring(&self, key: &K, cause: Cause) {
         let wakes = self.board().ring(key, cause, clock::now());
+        self.rung(cause, wakes);
+    }
+
+    /// The same, after whoever looks was told where: it may then leave out everything else, as long as every ring says so.
+    pub fn ring_told(&self, key: &K, cause: Cause) {
+        let wakes = self.board().ring_told(key, (cause, true), clock::now());
         self.rung(cause, wakes);
     }
 

@@ -93,7 +93,7 @@ pub use demand::{Answer, DemandId, Patience, Ticket};
 pub use dispatcher::{Dispatcher, DispatcherHandle, DispatcherOptions};
 pub use dues::{DueSource, Dues, Fired};
 pub use flight::{Finish, Flight, Flights, Start};
-pub use hub::{Armed, Hub, HubOptions, Key, Look, Policy, Rung, RungKey, Runner, Waited, Watch};
+pub use hub::{Armed, Hub, HubOptions, Key, Look, Policy, Rung, RungKey, Runner, Stretch, Waited, Watch};
 pub use link::{Link, LinkState};
 pub use observe::{Counters, Event, Observer};
 pub use outcome::Outcome;

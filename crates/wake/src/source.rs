@@ -96,13 +96,17 @@ pub struct Looked<K, L> {
     pub more: Vec<K>,
     /// Keys with work that somebody else holds at this moment and may give back: "not empty, but not yours".
     pub contended: Vec<K>,
+    /// Keys of which only what the looker had been told was followed, in a stretch of which it knew the rest: their dues stand
+    /// as they are, and if they are among `more`, it knows where.
+    pub followed: Vec<K>,
     /// When keys become due next, by the clock of whoever keeps the work. A looked-at key without one has none.
     pub dues: Vec<(K, Duration)>,
 }
 
 impl<K, L> Default for Looked<K, L> {
     fn default() -> Self {
-        Self { leases: Vec::new(), more: Vec::new(), contended: Vec::new(), dues: Vec::new() }
+        let (more, contended, followed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { leases: Vec::new(), more, contended, followed, dues: Vec::new() }
     }
 }
 

@@ -22,6 +22,7 @@ use super::options::MessagesOptions;
 use crate::database::{Database, Herald, Statement, WorkSource};
 use hint::{About, Hint};
 use known::Known;
+pub(super) use known::News;
 
 /// The name of the queues in hints.
 pub(super) const SOURCE: &str = "messages";
@@ -62,8 +63,8 @@ impl Bell {
 
     /// Messages were pushed to these partitions of the queue.
     pub(super) fn pushed(&self, queue: QueueId, partitions: &[PartitionId]) {
-        self.known().push(queue, partitions);
         if partitions.is_empty() || partitions.len() > PARTITIONS_NAMED_MAX {
+            self.known().push(queue, partitions);
             self.announce(About::Queue(queue), Cause::Pushed);
             return;
         }
@@ -79,9 +80,6 @@ impl Bell {
 
     /// The same for another cause, or for partitions that are not known one by one.
     pub(super) fn freed_by(&self, queue: QueueId, group: GroupId, partition: Option<PartitionId>, cause: Cause) {
-        if let Some(partition) = partition {
-            self.known().free(queue, group, partition);
-        }
         self.announce(About::Group(queue, group, partition), cause);
     }
 
@@ -143,10 +141,10 @@ impl Bell {
         }
     }
 
-    /// Partitions that were pushed to or freed since this was last asked for the group: where to claim without searching. At most
-    /// `most`; the rest stays.
-    pub(super) fn recent(&self, queue: QueueId, group: GroupId, most: usize) -> Vec<PartitionId> {
-        self.known().recent(queue, group, most)
+    /// What was said by place since this was last asked for the group: where to claim without searching. At most `most`
+    /// partitions; the rest stays.
+    pub(super) fn news(&self, queue: QueueId, group: GroupId, most: usize) -> News {
+        self.known().news(queue, group, most)
     }
 
     /// Rings here, and elsewhere: the herald rings every source of our name in this process, us included.
@@ -197,12 +195,11 @@ impl WorkSource for Bell {
             self.hub.ring_all(cause);
             return;
         };
-        let here = cause == Cause::Pushed;
-        if !here {
-            self.known().hear(hint.about);
-        }
-        let cause = if here { hint.cause } else { cause };
-        if !self.each(hint.about, |key| self.hub.ring(&key, cause)) {
+        let cause = if cause == Cause::Pushed { hint.cause } else { cause };
+        // Remembered before it is rung: whoever looks for a ring finds what it was about.
+        let told = self.known().hear(hint.about);
+        let ring = |key: Key| if told { self.hub.ring_told(&key, cause) } else { self.hub.ring(&key, cause) };
+        if !self.each(hint.about, ring) {
             self.hub.ring_all(cause);
         }
     }

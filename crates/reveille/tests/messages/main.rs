@@ -8,6 +8,8 @@ mod browse;
 #[cfg(test)]
 mod dead;
 #[cfg(test)]
+mod followed;
+#[cfg(test)]
 mod groups;
 #[cfg(test)]
 mod groups_admin;

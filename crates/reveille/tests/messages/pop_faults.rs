@@ -43,7 +43,7 @@ async fn a_claim_whose_answer_was_lost_is_released_at_once_and_charges_nobody() 
     push(&producer.messages, "mail", "warm").await;
     let warm = soon(waiting).await.unwrap().unwrap();
     node.messages.complete(&warm).await.pop().unwrap().unwrap();
-    let waiting = node.parked(mail()).await;
+    let waiting = node.joined(mail()).await;
 
     proxy.cut_after(Direction::ToClient, 0);
     push(&producer.messages, "mail", "hello").await;

@@ -52,9 +52,21 @@ impl Node {
     /// A pop that waits, once it has looked and gone to sleep.
     pub(crate) async fn parked(&self, pop: Pop) -> JoinHandle<Option<Batch>> {
         let mut events = self.events.reader_from_now();
-        let messages = self.messages.clone();
-        let waiting = spawn(async move { messages.pop(pop.wait(WAIT)).await.expect("pops") });
+        let waiting = waits(&self.messages, pop);
         events.until(|event| matches!(event, Event::Looked { .. })).await;
+        waiting
+    }
+
+    /// Another pop that waits, whether it had to look or not. Nothing may end another's wait meanwhile.
+    pub(crate) async fn joined(&self, pop: Pop) -> JoinHandle<Option<Batch>> {
+        let before = self.messages.figures().waiting;
+        let waiting = waits(&self.messages, pop);
+        soon(async {
+            while self.messages.figures().waiting == before {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
         waiting
     }
 
@@ -76,6 +88,12 @@ impl Node {
 #[expect(clippy::disallowed_methods, reason = "the test waits for the handle, and nothing outlives its runtime")]
 pub(crate) fn spawn<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     tokio::spawn(work)
+}
+
+/// A pop that waits.
+pub(crate) fn waits(messages: &Messages, pop: Pop) -> JoinHandle<Option<Batch>> {
+    let messages = messages.clone();
+    spawn(async move { messages.pop(pop.wait(WAIT)).await.expect("pops") })
 }
 
 /// Pop once, without waiting.

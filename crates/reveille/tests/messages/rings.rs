@@ -150,7 +150,7 @@ async fn an_ack_that_frees_a_partition_wakes_a_waiting_pop_here_and_elsewhere() 
 
     here.messages.complete(&first).await.pop().unwrap().unwrap();
     let second = soon(waiting).await.unwrap().unwrap();
-    let waiting = there.parked(mail()).await;
+    let waiting = there.joined(mail()).await;
     there.messages.complete(&second).await.pop().unwrap().unwrap();
 
     assert_eq!((texts(&second), woken(waiting).await), (vec!["2".to_owned()], vec!["3".to_owned()]));

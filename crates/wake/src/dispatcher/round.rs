@@ -15,7 +15,7 @@ use crate::cause::Cause;
 use crate::clock;
 use crate::demand::{Answer, DemandId};
 use crate::dues::DueSource;
-use crate::hub::RungKey;
+use crate::hub::{RungKey, Watch};
 use crate::observe::Event;
 use crate::outcome::Outcome;
 use crate::pace_options::PaceCause;
@@ -58,8 +58,11 @@ impl<S: Source> Dispatcher<S> {
             self.schedule_tick(now);
         }
         for (key, cause) in std::mem::take(&mut self.wanted) {
-            if cause != Cause::Started || !self.watch.is_known_empty(&key) {
-                called.insert(key, cause);
+            match cause {
+                // A newcomer with patience adds no reason to those there are.
+                Cause::Started if self.watch.is_known_empty(&key) => {}
+                Cause::Started => _ = called.entry(key).or_insert(cause),
+                _ => _ = called.insert(key, cause),
             }
         }
         for key in self.watch.rung_keys() {
@@ -86,7 +89,10 @@ impl<S: Source> Dispatcher<S> {
                 }
                 continue;
             }
-            let Some(rung) = self.watch.look_at(&key, cause) else { continue };
+            let Some(mut rung) = self.watch.look_at(&key, cause) else { continue };
+            if !matches!(cause, Cause::More | Cause::Started) {
+                rung.stretch = None; // somebody wants to be sure
+            }
             if rung.cause.is_announced() {
                 self.backoffs.remove(&key); // a ring beats back-off
             }
@@ -153,7 +159,8 @@ impl<S: Source> Dispatcher<S> {
 
     fn settle_look(&mut self, flight: &Flight<S>, looked: Looked<S::Key, S::Lease>, now: Instant) {
         self.desk.demands().failing = false;
-        self.learn_dues(flight, looked.dues);
+        let followed = as_set(&looked.followed);
+        self.learn_dues(flight, &followed, looked.dues);
         let fed = fed_keys(&flight.asked, &looked.leases);
         let (more, contended) = (as_set(&looked.more), as_set(&looked.contended));
         let mut bare = HashSet::new();
@@ -167,16 +174,17 @@ impl<S: Source> Dispatcher<S> {
             if outcome.shows_no_more() {
                 bare.insert(key);
             }
-            self.settle_key(key, *cause, outcome, now);
+            let end = if followed.contains(key) { Watch::followed } else { Watch::looked };
+            if end(&mut self.watch, key, outcome) {
+                self.hub.tell(Event::Missed { cause: *cause });
+            }
+            self.settle_key(key, outcome, now);
         }
         self.hand_out(&flight.asked, looked.leases);
         self.answer_impatient(flight, &bare, || Answer::Nothing);
     }
 
-    fn settle_key(&mut self, key: &S::Key, cause: Cause, outcome: Outcome, now: Instant) {
-        if self.watch.looked(key, outcome) {
-            self.hub.tell(Event::Missed { cause });
-        }
+    fn settle_key(&mut self, key: &S::Key, outcome: Outcome, now: Instant) {
         match outcome {
             Outcome::Contended => {
                 self.hub.ring_after(key.clone(), DueSource::Announced, self.options.contended_pause);
@@ -192,8 +200,8 @@ impl<S: Source> Dispatcher<S> {
     }
 
     /// Before any key is called empty: a due that came between would otherwise be nobody's.
-    fn learn_dues(&self, flight: &Flight<S>, dues: Vec<(S::Key, std::time::Duration)>) {
-        let known: HashSet<&S::Key> = dues.iter().map(|(key, _)| key).collect();
+    fn learn_dues(&self, flight: &Flight<S>, followed: &HashSet<&S::Key>, dues: Vec<(S::Key, std::time::Duration)>) {
+        let known: HashSet<&S::Key> = dues.iter().map(|(key, _)| key).chain(followed.iter().copied()).collect();
         let without = flight.keys.iter().filter(|rung| !known.contains(&rung.key));
         let without: Vec<S::Key> = without.map(|rung| rung.key.clone()).collect();
         for key in without {

@@ -11,13 +11,12 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::Key;
-use super::entry::{Began, Entry, Trust, WaiterId};
+use super::entry::{Began, Ended, Entry, Trust, WaiterId};
 use super::policy::HubOptions;
 use super::wakes::Wakes;
 use crate::cause::Cause;
 use crate::dues::Dues;
 use crate::link::Link;
-use crate::outcome::Outcome;
 use crate::refused::Refused;
 
 pub(crate) type WatchId = u64;
@@ -85,7 +84,7 @@ impl<K: Key> Board<K> {
         self.sweep(now);
         self.check_limits(key)?;
         let id = self.number();
-        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry::new(self.options.policy));
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry::new(self.options.policy, id));
         if let Some(place) = entry.lingers.take() {
             self.lingering.remove(&place);
         }
@@ -99,13 +98,19 @@ impl<K: Key> Board<K> {
     }
 
     pub(crate) fn ring(&mut self, key: &K, cause: Cause, now: Instant) -> Wakes {
+        self.ring_told(key, (cause, false), now)
+    }
+
+    /// The second part of the news: whether it said where, to whoever looks.
+    pub(crate) fn ring_told(&mut self, key: &K, news: (Cause, bool), now: Instant) -> Wakes {
+        let (cause, told) = news;
         let number = self.number();
         let Some(entry) = self.entries.get_mut(key) else { return Wakes::default() };
         if entry.waiters() == 0 {
             self.forget(key);
             return Wakes::default();
         }
-        let ids = entry.ring(cause, number);
+        let ids = entry.ring(cause, told, number);
         self.wake(key, ids, now)
     }
 
@@ -161,12 +166,18 @@ impl<K: Key> Board<K> {
     }
 
     /// Ends a look; the second answer says whether it found work that nothing announced.
-    pub(crate) fn finish(&mut self, key: &K, id: WaiterId, look: Began, end: (Outcome, Instant)) -> (Wakes, bool) {
-        let (outcome, now) = end;
+    pub(crate) fn finish(
+        &mut self,
+        key: &K,
+        id: WaiterId,
+        look: Began,
+        end: (impl Into<Ended>, Instant),
+    ) -> (Wakes, bool) {
+        let (end, now) = (end.0.into(), end.1);
         let turn = self.number();
         let Some(entry) = self.entries.get_mut(key) else { return (Wakes::default(), false) };
-        let missed = outcome.found_work() && !look.cause.is_announced() && !entry.rung_since(&look);
-        let ids = entry.finish(id, look, outcome, turn);
+        let missed = end.outcome.found_work() && !look.cause.is_announced() && !entry.rung_since(&look);
+        let ids = entry.finish(id, look, end, turn);
         (self.wake(key, ids, now), missed)
     }
 

@@ -35,12 +35,42 @@ struct Waiter {
     parked: bool,
 }
 
+/// A time during which every ring of a key said where to look, under one trust. Whoever knows all about a key as of one
+/// stretch, and looks at it in the same, need only follow what it was told: nothing else can have become ready unannounced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stretch {
+    trust: Trust,
+    began: u64,
+}
+
 /// A look under way, as the entry must remember it to judge its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Began {
     pub(crate) cause: Cause,
     generation: u64,
     trust: Option<Trust>,
+    stretch: u64,
+}
+
+/// How a look ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    /// Whatever is left to look for is known to whoever looks next.
+    pub(crate) told: bool,
+}
+
+impl From<Outcome> for Ended {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, told: false }
+    }
+}
+
+impl Began {
+    /// None while the link is not proven: then something may have gone unheard.
+    pub(crate) fn stretch(&self) -> Option<Stretch> {
+        self.trust.map(|trust| Stretch { trust, began: self.stretch })
+    }
 }
 
 /// A ring handed to a waiter that has not begun to look.
@@ -54,6 +84,8 @@ pub(crate) struct Baton {
 pub(crate) struct Entry {
     policy: Policy,
     generation: u64,
+    /// The number of the last ring that did not say where.
+    stretch: u64,
     /// With `One`: a ring that nobody was there to take.
     dirty: Option<Cause>,
     /// With `One`: at most one ring is on its way to a look; more would only multiply looks.
@@ -68,10 +100,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn new(policy: Policy) -> Self {
+    pub(crate) fn new(policy: Policy, number: u64) -> Self {
         Self {
             policy,
             generation: 0,
+            stretch: number,
             dirty: None,
             baton: None,
             waiters: HashMap::new(),
@@ -103,9 +136,12 @@ impl Entry {
         self.baton
     }
 
-    /// Somebody says "look". `number` names the baton, should one be handed.
-    pub(crate) fn ring(&mut self, cause: Cause, number: u64) -> Vec<WaiterId> {
+    /// Somebody says "look", and perhaps to the one who looks where. `number` names the baton, should one be handed.
+    pub(crate) fn ring(&mut self, cause: Cause, told: bool, number: u64) -> Vec<WaiterId> {
         self.generation += 1;
+        if !told {
+            self.stretch = number;
+        }
         self.clean = None;
         match self.policy {
             Policy::All => self.ring_everyone(cause),
@@ -146,11 +182,16 @@ impl Entry {
             waiter.rung.take()
         });
         let kept = self.dirty.take();
-        Began { cause: own.or(kept).unwrap_or(unrung), generation: self.generation, trust }
+        let cause = own.or(kept).unwrap_or(unrung);
+        Began { cause, generation: self.generation, trust, stretch: self.stretch }
     }
 
     /// The look ended. `turn` is the waiter's new place: it had its chance.
-    pub(crate) fn finish(&mut self, id: WaiterId, look: Began, outcome: Outcome, turn: u64) -> Vec<WaiterId> {
+    pub(crate) fn finish(&mut self, id: WaiterId, look: Began, end: Ended, turn: u64) -> Vec<WaiterId> {
+        let Ended { outcome, told } = end;
+        if !(outcome.shows_no_more() || (told && outcome == Outcome::Filled)) {
+            self.stretch = turn;
+        }
         if let Some(waiter) = self.waiters.get_mut(&id) {
             waiter.turn = turn;
         }

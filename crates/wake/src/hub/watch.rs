@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use super::board::{Board, Sink, WatchId, WatchList};
-use super::entry::{Began, WaiterId};
+use super::entry::{Began, Ended, Stretch, WaiterId};
 use super::{Hub, Key};
 use crate::cause::Cause;
 use crate::clock;
@@ -28,6 +28,8 @@ pub struct RungKey<K> {
     pub cause: Cause,
     /// When it was rung, if it was.
     pub since: Option<Instant>,
+    /// In which stretch it is looked at; none when everything must be looked for.
+    pub stretch: Option<Stretch>,
 }
 
 /// One waiter for many keys.
@@ -136,17 +138,28 @@ impl<K: Key> Watch<K> {
         let rung = board.watches.get_mut(&self.id).and_then(|list| list.rung.remove(&waiting.id));
         waiting.began = board.begin(key, waiting.id, unrung);
         let began = waiting.began?;
-        Some(RungKey { key: key.clone(), cause: began.cause, since: rung.map(|(_, since)| since) })
+        let (cause, since, stretch) = (began.cause, rung.map(|(_, since)| since), began.stretch());
+        Some(RungKey { key: key.clone(), cause, since, stretch })
     }
 
     /// Ends the look at a key. A failed one puts its ring back, a filled one rings again. Answers whether it was a missed
     /// wake: work that nothing had announced.
     pub fn looked(&mut self, key: &K, outcome: Outcome) -> bool {
+        self.end(key, outcome.into())
+    }
+
+    /// Ends a look that followed only what it was told, in a stretch of which the rest is known. A filled one rings again, in
+    /// the same stretch.
+    pub fn followed(&mut self, key: &K, outcome: Outcome) -> bool {
+        self.end(key, Ended { outcome, told: true })
+    }
+
+    fn end(&mut self, key: &K, end: Ended) -> bool {
         let Some(waiting) = self.keys.get_mut(key) else { return false };
         let Some(began) = waiting.began.take() else { return false };
         let mut board = self.hub.board();
         let now = clock::now();
-        let (wakes, missed) = board.finish(key, waiting.id, began, (outcome, now));
+        let (wakes, missed) = board.finish(key, waiting.id, began, (end, now));
         sleep_or_list(&mut board, self.id, (key, waiting.id), now);
         drop(board);
         wakes.wake();

@@ -18,4 +18,5 @@ mod observe;
 mod pace;
 mod rig;
 mod runner;
+mod stretch;
 mod trust;

@@ -211,7 +211,7 @@ with slot as materialized (
   returning taken.consumer, cursor.grp, cursor.partition, taken.queue, cursor.epoch, taken.take, taken.start,
             taken.start + taken.take as through, cursor.deliveries, cursor.failures,
             extract(epoch from cursor.lease_until - statement_timestamp())::float8 as lease_s,
-            cursor.due_at <= statement_timestamp() as more
+            coalesce(cursor.due_at <= statement_timestamp(), false) as more
 )
 select claimed.consumer, claimed.grp, claimed.partition, claimed.queue, claimed.epoch, claimed.start, claimed.through,
        claimed.deliveries, claimed.failures, claimed.lease_s, claimed.more, claimed.take > 0 as leased,

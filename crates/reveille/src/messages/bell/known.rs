@@ -40,10 +40,22 @@ struct Places {
     absent: HashSet<Key>,
 }
 
+/// What was said by place to a group.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::messages) struct News {
+    pub(in crate::messages) partitions: Vec<PartitionId>,
+    /// There is more than was asked for.
+    pub(in crate::messages) left: bool,
+    /// Nothing that was said by place was forgotten since this was last asked.
+    pub(in crate::messages) whole: bool,
+}
+
 #[derive(Debug, Default)]
 struct Recent {
     order: VecDeque<PartitionId>,
     held: HashSet<PartitionId>,
+    /// Nothing was left out for want of room. Not so for a group that was only just met: who knows what was said before.
+    whole: bool,
     /// Until when the end of a lease has been announced.
     announced: Option<Instant>,
 }
@@ -152,16 +164,17 @@ impl Known {
         }
     }
 
-    /// Another node said something.
-    pub(super) fn hear(&mut self, about: About) {
+    /// Remembers what was said, and answers whether it was said by place.
+    pub(super) fn hear(&mut self, about: About) -> bool {
         match about {
             About::Partition(queue, partition) => self.push(queue, &[partition]),
             About::Group(queue, group, Some(partition)) => self.free(queue, group, partition),
-            About::Everything | About::Names | About::Queue(_) | About::Group(_, _, None) => {}
+            About::Everything | About::Names | About::Queue(_) | About::Group(_, _, None) => return false,
         }
+        true
     }
 
-    pub(super) fn recent(&mut self, queue: QueueId, group: GroupId, most: usize) -> Vec<PartitionId> {
+    pub(super) fn news(&mut self, queue: QueueId, group: GroupId, most: usize) -> News {
         let recent = self.queues.get_mut(&queue).and_then(|places| places.any.get_mut(&group));
         recent.map(|recent| recent.take(most)).unwrap_or_default()
     }
@@ -187,17 +200,23 @@ impl Places {
 
 impl Recent {
     fn note(&mut self, partition: PartitionId) {
-        if self.order.len() < RECENT_MAX && self.held.insert(partition) {
-            self.order.push_back(partition);
+        if self.held.contains(&partition) {
+            return;
         }
+        if self.order.len() == RECENT_MAX {
+            self.whole = false;
+            return;
+        }
+        self.held.insert(partition);
+        self.order.push_back(partition);
     }
 
-    fn take(&mut self, most: usize) -> Vec<PartitionId> {
-        let taken: Vec<PartitionId> = self.order.drain(..most.min(self.order.len())).collect();
-        for partition in &taken {
+    fn take(&mut self, most: usize) -> News {
+        let partitions: Vec<PartitionId> = self.order.drain(..most.min(self.order.len())).collect();
+        for partition in &partitions {
             self.held.remove(partition);
         }
-        taken
+        News { partitions, left: !self.order.is_empty(), whole: std::mem::replace(&mut self.whole, true) }
     }
 }
 
@@ -247,10 +266,31 @@ mod tests {
 
         known.push(QUEUE, &[PARTITION, PARTITION, PartitionId(4)]);
 
-        assert_eq!(known.recent(QUEUE, GROUP, 1), [PARTITION]);
-        assert_eq!(known.recent(QUEUE, GROUP, 9), [PartitionId(4)]);
-        assert_eq!(known.recent(QUEUE, GroupId(9), 9), [PARTITION, PartitionId(4)]);
-        assert_eq!(known.recent(QUEUE, GROUP, 9), []);
+        assert_eq!(known.news(QUEUE, GROUP, 1).partitions, [PARTITION]);
+        assert_eq!(known.news(QUEUE, GROUP, 9).partitions, [PartitionId(4)]);
+        assert_eq!(known.news(QUEUE, GroupId(9), 9).partitions, [PARTITION, PartitionId(4)]);
+        assert_eq!(known.news(QUEUE, GROUP, 9).partitions, []);
+    }
+
+    #[test]
+    fn news_is_whole_unless_the_group_is_new_or_there_was_no_room() {
+        let mut known = Known::default();
+        known.meet(&[claim(QUEUE, GROUP, None)]);
+        let many: Vec<PartitionId> = (0..RECENT_MAX).map(|n| PartitionId(i32::try_from(n).unwrap())).collect();
+
+        assert!(!known.news(QUEUE, GROUP, 9).whole, "before it was met something may have been said");
+        known.push(QUEUE, &many);
+        known.push(QUEUE, &many);
+        let News { left, whole, .. } = known.news(QUEUE, GROUP, 9);
+        assert!(left && whole);
+        known.push(QUEUE, &many);
+        known.push(QUEUE, &[PartitionId(i32::MAX)]);
+        let News { left, whole, .. } = known.news(QUEUE, GROUP, usize::MAX);
+        assert!(!left && !whole);
+        assert!(known.news(QUEUE, GROUP, 9).whole);
+
+        known.forget_all_but(&[claim(QUEUE, GROUP, None)]);
+        assert!(!known.news(QUEUE, GROUP, 9).whole);
     }
 
     #[test]
@@ -259,10 +299,11 @@ mod tests {
         known.meet(&[claim(QUEUE, GROUP, None), claim(QUEUE, GroupId(9), None)]);
 
         known.free(QUEUE, GROUP, PARTITION);
-        known.hear(About::Group(QUEUE, GROUP, Some(PartitionId(4))));
+        assert!(known.hear(About::Group(QUEUE, GROUP, Some(PartitionId(4)))));
+        assert!(!known.hear(About::Group(QUEUE, GROUP, None)));
 
-        assert_eq!(known.recent(QUEUE, GROUP, 9), [PARTITION, PartitionId(4)]);
-        assert_eq!(known.recent(QUEUE, GroupId(9), 9), []);
+        assert_eq!(known.news(QUEUE, GROUP, 9).partitions, [PARTITION, PartitionId(4)]);
+        assert_eq!(known.news(QUEUE, GroupId(9), 9).partitions, []);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! One look for everybody who waits.
 //!
 //! First what needs no search: partitions that were just pushed to, and groups of which the last look left something due.
-//! Then, for whoever is still without, one round trip: spread what was pushed, claim what is due, and ask when the next
+//! That is all when everything else about a group is known: an earlier look searched it whole, every ring since said where,
+//! and all of that was claimed. Then, for whoever is still without, one round trip: spread what was pushed, claim what is due, and ask when the next
 //! falls due. Nobody is told "nothing" before the outbox of foreign transactions was looked into.
 //!
 //! Next: [`super::segment`], which reads what was claimed; [`super::homeless`], for what finds no taker.
@@ -92,7 +93,7 @@ impl Looker {
         };
         let called: HashSet<&Key> = round.keys.iter().map(|rung| &rung.key).collect();
         let mut wishes: Vec<Wish> = round.asked.iter().map(|asked| wish(asked, &called)).collect();
-        let mut report = Report::default();
+        let mut report = Report::of(&round.keys);
 
         self.resolve_names(connection, &called, round, &mut wishes).await?;
         let claiming = wishes.iter().filter(|wish| !wish.spots.is_empty()).map(|wish| wish.lease.0).collect();

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use reveille_wake::Looked;
+use reveille_wake::{Looked, RungKey, Stretch};
 
 use crate::messages::ids::{GroupId, QueueId};
 use crate::messages::key::Key;
@@ -22,6 +22,11 @@ pub(super) struct Next {
 
 #[derive(Debug, Default)]
 pub(super) struct Report {
+    /// In which stretch of their keys the groups are looked at.
+    stretches: HashMap<GroupId, Stretch>,
+    /// Groups of which everything is known but what they were told by place, all of which was claimed; and whether they were
+    /// told of more than there was room for.
+    followed: HashMap<GroupId, bool>,
     next: HashMap<Spot, Next>,
     /// Groups some of whose cursors moved on without giving anybody a message.
     passed: HashSet<GroupId>,
@@ -34,6 +39,40 @@ pub(super) struct Report {
 }
 
 impl Report {
+    pub(super) fn of(keys: &[RungKey<Key>]) -> Self {
+        let any = keys.iter().filter_map(|rung| Some((Spot::of(&rung.key)?, rung.stretch?)));
+        let any = any.filter(|(spot, _)| spot.partition.is_none());
+        Self { stretches: any.map(|(spot, stretch)| (spot.group, stretch)).collect(), ..Self::default() }
+    }
+
+    pub(super) fn stretch(&self, group: GroupId) -> Option<Stretch> {
+        self.stretches.get(&group).copied()
+    }
+
+    /// There is nothing for the group but what it was told, and that was claimed.
+    pub(super) fn follow(&mut self, group: GroupId, left: bool) {
+        if !self.passed.contains(&group) {
+            self.followed.insert(group, left);
+        }
+    }
+
+    /// Whether a search may find something for the wish.
+    pub(super) fn seeks(&self, wish: &Wish) -> bool {
+        let [spot] = wish.spots[..] else { return wish.is_open() };
+        wish.is_open() && self.followed(spot).is_none()
+    }
+
+    fn followed(&self, spot: Spot) -> Option<bool> {
+        let followed = self.followed.get(&spot.group).filter(|_| spot.partition.is_none());
+        followed.copied().filter(|_| !self.next.contains_key(&spot))
+    }
+
+    /// Groups of which this look, if it leaves nothing behind, knows everything as of their stretches.
+    pub(super) fn surveyed(&self) -> impl Iterator<Item = (GroupId, Stretch)> {
+        let asked = self.next.keys().filter(|spot| spot.partition.is_none());
+        asked.filter_map(|spot| Some((spot.group, self.stretch(spot.group)?)))
+    }
+
     pub(super) fn learn(&mut self, spot: Spot, next: Next) {
         self.next.insert(spot, next);
     }
@@ -73,6 +112,11 @@ impl Report {
             wish.again = wish.spots.iter().any(|spot| self.next.get(spot).is_some_and(|next| !next.known));
         }
         for spot in called.iter().filter_map(|key| Spot::of(key)) {
+            if let Some(left) = self.followed(spot) {
+                looked.followed.push(spot.key());
+                looked.more.extend(left.then(|| spot.key()));
+                continue;
+            }
             let next = self.next.get(&spot);
             let due_s = next.filter(|next| next.known).and_then(|next| next.due_s);
             let again = !hungry.contains(&spot) || self.untried.contains(&spot) || self.fresh.contains(&spot.queue);

@@ -3,16 +3,20 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use reveille_wake::Stretch;
 use tokio::time::Instant;
+use tokio_postgres::Row;
 
 use super::Looker;
 use super::report::{Next, Report};
 use crate::database::{Connection, DatabaseError};
+use crate::messages::bell::News;
 use crate::messages::error::MessagesError;
-use crate::messages::ids::{GroupId, QueueId};
+use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::key::Key;
 use crate::messages::outbox;
 use crate::messages::pop::claim::Slots;
+use crate::messages::pop::segment::Claimed;
 use crate::messages::pop::wish::{Spot, Wish};
 use crate::messages::statements::{DUES, SPREAD};
 
@@ -37,6 +41,8 @@ pub(super) struct Pulse {
     backlog: HashSet<GroupId>,
     /// Groups of queues that neither delay nor drop, when they were last asked about.
     plain: HashSet<GroupId>,
+    /// Groups of which everything was known, and in which stretch of their keys.
+    surveyed: HashMap<GroupId, Stretch>,
     /// When the queues were last searched whole, and how many looks claimed in them without since.
     searched: HashMap<QueueId, (Instant, u32)>,
 }
@@ -52,6 +58,22 @@ enum Way {
     Search,
 }
 
+/// What a look follows without searching, of one group.
+#[derive(Default)]
+struct Told {
+    named: HashSet<PartitionId>,
+    left: bool,
+    forgotten: bool,
+}
+
+impl Told {
+    fn hear(&mut self, news: &News) {
+        self.named.extend(&news.partitions);
+        self.left = news.left;
+        self.forgotten |= !news.whole;
+    }
+}
+
 impl Pulse {
     pub(super) fn note(&mut self, called: &HashSet<&Key>, more: &[Key], report: &Report) {
         if self.backlog.len() > PULSE_MAX {
@@ -60,6 +82,10 @@ impl Pulse {
         if self.plain.len() > PULSE_MAX {
             self.plain.clear();
         }
+        if self.surveyed.len() > PULSE_MAX {
+            self.surveyed.clear();
+        }
+        self.surveyed.extend(report.surveyed());
         let more: HashSet<&Key> = more.iter().collect();
         for key in called {
             let Some(spot) = Spot::of(key).filter(|spot| spot.partition.is_none()) else { continue };
@@ -89,10 +115,23 @@ impl Pulse {
         };
         let lately = now.duration_since(*at) < SPREAD_EVERY;
         match () {
-            () if lately && self.backlog.contains(&spot.group) => Way::Due,
+            // What is due elsewhere came first: it must not wait for what is told of just now.
+            () if self.backlog.contains(&spot.group) => {
+                if lately {
+                    Way::Due
+                } else {
+                    Way::Search
+                }
+            }
             () if lately || *since < DIRECT_MAX => Way::Direct,
             () => Way::Search,
         }
+    }
+
+    /// Whether everything about the group was known when the stretch began in which it is looked at now.
+    fn is_surveyed(&self, group: GroupId, report: &Report) -> bool {
+        let stretch = report.stretch(group);
+        stretch.is_some() && stretch == self.surveyed.get(&group).copied()
     }
 
     fn passed_over(&mut self, queues: &HashSet<QueueId>) {
@@ -114,25 +153,28 @@ impl Looker {
         report: &mut Report,
     ) -> Result<(), MessagesError> {
         let now = Instant::now();
-        let (mut plain, mut general, mut direct) = (Slots::default(), Slots::default(), HashSet::new());
+        let (mut plain, mut general) = (Slots::default(), Slots::default());
+        let (mut direct, mut told) = (HashSet::new(), HashMap::<GroupId, Told>::new());
         for wish in wishes.iter().enumerate().filter(|(_, wish)| wish.is_open()) {
             let [spot @ Spot { partition: None, queue, group }] = wish.1.spots[..] else { continue };
             let way = self.pulse().way(spot, now);
             let slots = if wish.1.ask.slots() == 1 && !wish.1.ask.auto { &mut plain } else { &mut general };
             match way {
                 Way::Due => {
-                    self.ground.bell.recent(queue, group, usize::MAX);
+                    self.ground.bell.news(queue, group, usize::MAX);
                     slots.any(wish, group);
                     report.searched.insert(group);
                 }
                 Way::Direct => {
-                    let recent = self.ground.bell.recent(queue, group, wish.1.ask.slots());
-                    for partition in recent {
+                    let news = self.ground.bell.news(queue, group, wish.1.ask.slots());
+                    told.entry(group).or_default().hear(&news);
+                    for partition in news.partitions {
                         slots.named(wish, group, partition);
                     }
                     direct.insert(queue);
                 }
-                Way::Search => {}
+                // The search finds what was told as well.
+                Way::Search => _ = self.ground.bell.news(queue, group, usize::MAX),
             }
         }
         self.pulse().passed_over(&direct);
@@ -141,7 +183,14 @@ impl Looker {
             tokio::join!(plain.claim_plain(connection, bytes_max), general.claim(connection, bytes_max));
         let (claimed, claimed_general) = (claimed?, claimed_general?);
         self.take(connection, &claimed, wishes, report).await?;
-        self.take(connection, &claimed_general, wishes, report).await
+        self.take(connection, &claimed_general, wishes, report).await?;
+        follow(&mut told, claimed.iter().chain(&claimed_general));
+        for (group, told) in told {
+            if told.named.is_empty() && !told.forgotten && self.pulse().is_surveyed(group, report) {
+                report.follow(group, told.left);
+            }
+        }
+        Ok(())
     }
 
     /// For whoever is still without and asks in one place.
@@ -156,7 +205,7 @@ impl Looker {
             let sent = Box::pin(self.search_once(connection, wishes, report)).await?;
             if !sent.is_empty() {
                 self.move_outbox(connection, &sent).await?;
-            } else if !(report.has_passed() && wishes.iter().any(Wish::is_open)) {
+            } else if !(report.has_passed() && wishes.iter().any(|wish| report.seeks(wish))) {
                 break;
             }
         }
@@ -171,15 +220,13 @@ impl Looker {
         report: &mut Report,
     ) -> Result<Vec<String>, MessagesError> {
         let (mut any, mut named, mut spots) = (Slots::default(), Slots::default(), Vec::new());
-        for wish in wishes.iter().enumerate().filter(|(_, wish)| wish.is_open()) {
+        for wish in wishes.iter().enumerate().filter(|(_, wish)| report.seeks(wish)) {
             let [spot] = wish.1.spots[..] else { continue };
             let slots = if spot.partition.is_none() { &mut any } else { &mut named };
             slots.spot(wish, spot);
             spots.push(spot);
-            if spot.partition.is_none() {
-                report.searched.insert(spot.group);
-            }
         }
+        report.searched.extend(spots.iter().filter(|spot| spot.partition.is_none()).map(|spot| spot.group));
         if spots.is_empty() {
             return Ok(Vec::new());
         }
@@ -283,12 +330,21 @@ impl Looker {
     }
 }
 
+/// Crosses off the partitions that were leased: what they have left is rung for when their leases end.
+fn follow<'a>(told: &mut HashMap<GroupId, Told>, rows: impl Iterator<Item = &'a Row>) {
+    for claimed in rows.map(Claimed).filter(|claimed| claimed.is_leased() && !claimed.has_more()) {
+        if let Some(told) = told.get_mut(&claimed.group()) {
+            told.named.remove(&claimed.partition());
+        }
+    }
+}
+
 /// When the spots have something to claim, and whether the outbox has something for their queues.
 async fn ask(connection: &Connection, spots: &[Spot]) -> Result<Vec<(Spot, Next, Option<String>)>, DatabaseError> {
     let groups: Vec<i32> = spots.iter().map(|spot| spot.group.0).collect();
     let partitions: Vec<Option<i32>> = spots.iter().map(|spot| spot.partition.map(|partition| partition.0)).collect();
     let rows = connection.query(&DUES, &[&groups, &partitions]).await?;
-    let read = |row: &tokio_postgres::Row| {
+    let read = |row: &Row| {
         let spot = spots.get(usize::try_from(row.get::<_, i32>(0) - 1).ok()?)?;
         Some((*spot, Next { known: row.get(1), due_s: row.get(2), plain: row.get(4) }, row.get(3)))
     };

@@ -1,0 +1,165 @@
+//! Looks that follow only what they were told, and the races in which that would be wrong.
+//!
+//! In each of them somebody is left without: otherwise there would be nothing to search for.
+
+use std::sync::Arc;
+
+use reveille::database::{Database, DatabaseOptions};
+use reveille::messages::{Batch, Messages, MessagesOptions, Pop};
+use reveille_testkit::{Events, TestDatabase};
+use reveille_wake::{Cause, Event};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::pop_kit::{NEVER, Node, group, pop, push_to, texts, waits};
+use crate::support::{partition, queue, soon, until_blocked};
+
+fn mail() -> Pop {
+    Pop::queue(queue("mail"))
+}
+
+/// A node with consumers that wait for a queue of which it knows that the partitions are empty.
+async fn waiting(node: &Node, partitions: &[&str], consumers: usize) -> JoinSet<Vec<String>> {
+    for name in partitions {
+        push_to(&node.messages, "mail", name, &["before"]).await;
+        let batch = pop(&node.messages, Pop::partition(queue("mail"), partition(name))).await.expect("is there");
+        node.messages.complete(&batch).await.pop().unwrap().unwrap();
+    }
+    let first = node.parked(mail()).await;
+    let mut all = JoinSet::from_iter([first].map(text_of));
+    for _ in 1..consumers {
+        all.spawn(text_of(node.joined(mail()).await));
+    }
+    all
+}
+
+async fn text_of(consumer: JoinHandle<Option<Batch>>) -> Vec<String> {
+    texts(&consumer.await.expect("does not panic").expect("something came"))
+}
+
+async fn next(consumers: &mut JoinSet<Vec<String>>) -> Vec<String> {
+    soon(consumers.join_next()).await.expect("somebody waits").expect("does not panic")
+}
+
+#[tokio::test]
+async fn what_was_told_is_handed_out_without_a_search_of_the_rest() {
+    let db = TestDatabase::new().await;
+    let node = Node::on(&db).await.proven().await;
+    let mut consumers = waiting(&node, &["a", "b"], 2).await;
+    // Whoever searches spreads, and would wait for this.
+    let mut holder = db.client().await;
+    let held = holder.transaction().await.unwrap();
+    let b = "partition = (select id from reveille.partition where name = 'b')";
+    db.client()
+        .await
+        .batch_execute(&format!("update reveille.head set fresh_at = clock_timestamp() where {b}"))
+        .await
+        .unwrap();
+    held.batch_execute(&format!("update reveille.cursor set upto = 0 where {b}")).await.unwrap();
+    held.commit().await.unwrap();
+    let held = holder.transaction().await.unwrap();
+    held.execute(&format!("select from reveille.cursor where {b} for update"), &[]).await.unwrap();
+
+    push_to(&node.messages, "mail", "a", &["a1"]).await;
+    assert_eq!(next(&mut consumers).await, ["a1"]);
+    // A search after it would show up here, and does with news that names no place.
+    db.client()
+        .await
+        .batch_execute("select reveille.push('mail', '\"somewhere\"'::json, partition => 'c')")
+        .await
+        .unwrap();
+    until_blocked(&db.client().await, 1).await;
+    held.rollback().await.unwrap();
+    assert_eq!(next(&mut consumers).await, ["\"somewhere\""]);
+}
+
+#[tokio::test]
+async fn news_that_names_no_place_is_searched_for_though_other_news_came_first() {
+    let db = TestDatabase::new().await;
+    let node = Node::on(&db).await.proven().await;
+    let mut consumers = waiting(&node, &["a", "b", "c"], 4).await;
+    let mut holder = db.client().await;
+    let held = holder.transaction().await.unwrap();
+    held.batch_execute("lock table reveille.cursor in exclusive mode").await.unwrap();
+
+    push_to(&node.messages, "mail", "a", &["a1"]).await;
+    until_blocked(&db.client().await, 1).await;
+    push_to(&node.messages, "mail", "b", &["b1"]).await;
+    let mut events = node.events.reader_from_now();
+    db.client().await.batch_execute("select reveille.push('mail', '\"c1\"'::json, partition => 'c')").await.unwrap();
+    events.until(|event| matches!(event, Event::Rung { cause: Cause::Notified, .. })).await;
+    held.rollback().await.unwrap();
+
+    let mut came = [next(&mut consumers).await, next(&mut consumers).await, next(&mut consumers).await].concat();
+    came.sort_unstable();
+    assert_eq!(came, ["\"c1\"", "a1", "b1"]);
+}
+
+/// The ack has read the head before the push, and says that nothing is left; the look meets its lock.
+#[tokio::test]
+async fn a_told_partition_that_somebody_has_locked_is_searched_for() {
+    let db = TestDatabase::new().await;
+    let node = Node::on(&db).await.proven().await;
+    let mut consumers = waiting(&node, &["a"], 2).await;
+    let mut acker = db.client().await;
+    let ack = acker.transaction().await.unwrap();
+    ack.batch_execute("update reveille.cursor set due_at = null, lease_until = null").await.unwrap();
+
+    push_to(&node.messages, "mail", "a", &["a1"]).await;
+    until_blocked(&db.client().await, 1).await;
+    ack.commit().await.unwrap();
+
+    assert_eq!(next(&mut consumers).await, ["a1"]);
+}
+
+#[tokio::test]
+async fn news_reaches_every_set_of_queues_of_a_process() {
+    let db = TestDatabase::new().await;
+    let database = Database::connect(DatabaseOptions::new(db.url()).heartbeat(NEVER)).await.unwrap();
+    let events = Events::new();
+    let told = events.clone();
+    let observer = Arc::new(move |event: &Event| told.record(*event));
+    let node = Node { messages: Messages::new(&database, MessagesOptions::default().observer(observer)), events };
+    let node = node.proven().await;
+    let other = Messages::new(&database, MessagesOptions::default());
+    let mut consumers = waiting(&node, &["a"], 2).await;
+
+    push_to(&other, "mail", "a", &["a1"]).await;
+
+    assert_eq!(next(&mut consumers).await, ["a1"]);
+}
+
+#[tokio::test]
+async fn news_of_more_places_than_are_remembered_is_searched_for() {
+    const PLACES: usize = 530;
+    let db = TestDatabase::new().await;
+    let node = Node::on(&db).await.proven().await;
+    let all = mail().group(group("all")).batch(10_000).partitions(10_000);
+    let names: Vec<String> = (0..PLACES).map(|n| format!("p{n}")).collect();
+    let items = |text: &str| names.iter().map(|name| crate::support::item("mail", name, text)).collect::<Vec<_>>();
+    for pushed in soon(node.messages.push(items("before"))).await {
+        pushed.unwrap();
+    }
+    let before = pop(&node.messages, all.clone()).await.unwrap();
+    for settled in node.messages.complete(&before).await {
+        settled.unwrap();
+    }
+    let first = node.parked(all.clone()).await;
+    let second = node.joined(all.clone()).await;
+    let mut holder = db.client().await;
+    let held = holder.transaction().await.unwrap();
+    held.batch_execute("lock table reveille.cursor in exclusive mode").await.unwrap();
+    // One by one, so that each is announced by its place.
+    for item in items("after") {
+        soon(node.messages.push(vec![item])).await.pop().unwrap().unwrap();
+    }
+    held.rollback().await.unwrap();
+
+    let mut came = 0;
+    let mut waiting = vec![first, second];
+    while came < PLACES {
+        let oldest = waiting.pop().unwrap();
+        waiting.insert(0, waits(&node.messages, all.clone()));
+        came += soon(oldest).await.unwrap().expect("something came").messages().count();
+    }
+    assert_eq!(came, PLACES);
+}

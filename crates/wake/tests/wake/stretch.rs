@@ -1,6 +1,6 @@
 //! When a look may leave out everything but what it was told.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use reveille_wake::{
     Answer, Cause, Dispatcher, DispatcherOptions, DueSource, Hub, HubOptions, Link, LookFailed, Looked, Outcome,
@@ -122,7 +122,7 @@ impl Source for Follower {
 
     async fn look(&self, round: Round<Key, ()>) -> Result<Looked<Key, ()>, LookFailed> {
         let stretch = round.keys[0].stretch;
-        self.0.lock().unwrap().push(stretch);
+        self.seen().push(stretch);
         Ok(Looked { followed: vec!["mail"], ..Looked::default() })
     }
 
@@ -130,7 +130,7 @@ impl Source for Follower {
 }
 
 /// Its hub, what it saw, and the tasks.
-async fn following(
+fn following(
     options: DispatcherOptions,
 ) -> (Hub<Key>, reveille_wake::DispatcherHandle<Follower>, Follower, JoinSet<()>) {
     let (hub, runner) = Hub::new(HubOptions::default());
@@ -144,14 +144,18 @@ async fn following(
 }
 
 impl Follower {
+    fn seen(&self) -> MutexGuard<'_, Vec<Option<Stretch>>> {
+        self.0.lock().expect("no test panics in here")
+    }
+
     fn stretches(&self) -> Vec<Option<Stretch>> {
-        self.0.lock().unwrap().clone()
+        self.seen().clone()
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_asks_for_an_answer_now_is_looked_for_everywhere() {
-    let (hub, door, seen, _tasks) = following(DispatcherOptions::default()).await;
+    let (hub, door, seen, _tasks) = following(DispatcherOptions::default());
     let _waiting = door.ask(["mail"], (), Patience::Until(now() + secs(60))).unwrap();
     settle().await;
     hub.ring_told(&"mail", Cause::Pushed);
@@ -165,7 +169,7 @@ async fn whoever_asks_for_an_answer_now_is_looked_for_everywhere() {
 
 #[tokio::test(start_paused = true)]
 async fn the_fallback_looks_everywhere_even_when_a_ring_and_a_newcomer_meet_it() {
-    let (hub, door, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(30))).await;
+    let (hub, door, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(30)));
     let _waiting = door.ask(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
     settle().await;
     tokio::time::advance(secs(30)).await;
@@ -179,7 +183,7 @@ async fn the_fallback_looks_everywhere_even_when_a_ring_and_a_newcomer_meet_it()
 
 #[tokio::test(start_paused = true)]
 async fn a_look_that_followed_what_it_was_told_leaves_the_dues_as_they_are() {
-    let (hub, door, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(600))).await;
+    let (hub, door, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(600)));
     let _waiting = door.ask(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
     settle().await;
     hub.set_due("mail", DueSource::Looked, Some(secs(20)));

@@ -22,6 +22,7 @@ use super::bell::Queue;
 use super::event::{About, JobEvent};
 use super::ground::Ground;
 use super::id::{JobId, JobToken};
+use super::lifecycle::State;
 use super::settle::{Ending, Settlement, Settler};
 use super::statements::{NEXT, TAKE};
 use super::worker::Crew;
@@ -219,20 +220,21 @@ impl Looker {
         }
         let (nonce, lease, want) = (fastrand::i64(..), search.crew.lease.as_secs_f64(), i64::from(size(left)));
         let afloat = Afloat::new(&self.ground, search.crew, nonce, names.iter().map(ToString::to_string).collect());
-        let params: [Param<'_>; 8] = [&names, &mosts, &times, &ids, &want, &&*search.crew.name, &nonce, &lease];
+        let options = &self.ground.options;
+        let (keep, keep_dead) = (options.keep_done.as_secs_f64(), options.keep_dead.map(|keep| keep.as_secs_f64()));
+        let params: [Param<'_>; 10] =
+            [&names, &mosts, &times, &ids, &want, &&*search.crew.name, &nonce, &lease, &keep, &keep_dead];
         let rows = connection.query(&TAKE, &params).await?;
         afloat.landed();
         let took = began.elapsed();
         let mut found = vec![0; quotas.len()];
         for row in &rows {
-            let (name, ended): (&str, bool) = (row.get("queue"), row.get("spent"));
+            let (name, ended): (&str, Option<&str>) = (row.get("queue"), row.get("ended"));
             let Some(place) = names.iter().position(|queue| *queue == name) else { continue };
             found[place] += 1;
-            if ended {
-                let event = JobEvent::Ended { id: JobId(row.get("id")), queue: name.to_owned() };
-                self.ground.reporter.emit(&event);
-            } else {
-                search.jobs.push(claimed(row, &quotas[place].0, nonce));
+            match ended.and_then(State::parse) {
+                Some(state) => self.ground.reporter.emit(&JobEvent::Ended { job: about(row), state }),
+                None => search.jobs.push(claimed(row, &quotas[place].0, nonce)),
             }
         }
         let mut marks = self.marks();
@@ -297,26 +299,28 @@ impl Looker {
     }
 }
 
-fn claimed(row: &Row, queue: &Queue, nonce: i64) -> Claimed {
-    let id = JobId(row.get("id"));
-    let metadata: Option<Vec<u8>> = row.get("metadata");
-    let timeout: Option<i64> = row.get("timeout_ms");
-    let about = About {
-        id,
+fn about(row: &Row) -> About {
+    About {
+        id: JobId(row.get("id")),
         kind: Arc::from(row.get::<_, Option<&str>>("kind").unwrap_or_default()),
         attempt: row.get("attempt"),
-        item_id: metadata.as_deref().and_then(item_id),
-    };
+        item_id: row.get::<_, Option<&[u8]>>("metadata").and_then(item_id),
+    }
+}
+
+fn claimed(row: &Row, queue: &Queue, nonce: i64) -> Claimed {
+    let id = JobId(row.get("id"));
+    let timeout: Option<i64> = row.get("timeout_ms");
     Claimed {
         token: JobToken { id, epoch: row.get("epoch"), nonce },
-        about,
+        about: about(row),
         queue: Arc::clone(queue),
         priority: row.get("priority"),
         max_attempts: row.get("max_attempts"),
         args: row.get::<_, Option<Vec<u8>>>("args").unwrap_or_default(),
         timeout: timeout.map(|timeout| Duration::from_millis(timeout.unsigned_abs())),
         tags: row.get::<_, Option<Vec<String>>>("tags").unwrap_or_default(),
-        metadata,
+        metadata: row.get("metadata"),
         waited: Duration::from_secs_f64(row.get::<_, f64>("waited_s").clamp(0.0, 1e9)),
         was_due: (row.get("was_due_at"), id.0),
     }

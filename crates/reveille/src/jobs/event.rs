@@ -62,12 +62,12 @@ pub enum JobEvent {
         /// What it is now.
         state: State,
     },
-    /// It ended when somebody came to claim it: its attempts were used up, or it was to be cancelled.
+    /// It ended when somebody came to claim it, for its last worker was lost: it had no attempt left, or was to be cancelled.
     Ended {
         /// Which job.
-        id: JobId,
-        /// Of which queue.
-        queue: String,
+        job: About,
+        /// What it is now: dead, or cancelled.
+        state: State,
     },
     /// Somebody else has it by now; what this worker made of it was not recorded.
     LeaseLost {
@@ -147,11 +147,17 @@ fn log(event: &JobEvent) {
             will_retry = *state == State::Scheduled,
             "job_failed"
         ),
-        JobEvent::Ended { id, queue } => {
-            warn!(
-                job_id = id.0,
-                queue, "a job ended as it was claimed: its attempts were used up, or it was cancelled"
-            );
+        JobEvent::Ended { job, state: State::Dead } => warn!(
+            event = "job_failed",
+            job_id = job.id.0,
+            item_id = job.item_id.as_deref(),
+            error_code = "lease_expired",
+            error_message = "the worker of its last attempt was lost, or held it too long",
+            will_retry = false,
+            "job_failed"
+        ),
+        JobEvent::Ended { job, state } => {
+            warn!(job_id = job.id.0, %state, "a job whose worker was lost ended as it was claimed");
         }
         JobEvent::LeaseLost { job } => {
             warn!(job_id = job.id.0, attempt = job.attempt, "lost the lease of a job, somebody else has it by now");

@@ -81,6 +81,8 @@ impl Figures {
                 }
                 kind.time(took.as_secs_f64());
             }
+            // Nobody knows how long it took: whoever ran it is gone.
+            JobEvent::Ended { job, state: State::Dead } => of(&mut self.kinds(), &job.kind).dead += 1,
             JobEvent::Notified => _ = self.notified.fetch_add(1, Ordering::Relaxed),
             JobEvent::Polled => _ = self.polled.fetch_add(1, Ordering::Relaxed),
             JobEvent::Enqueued { .. }

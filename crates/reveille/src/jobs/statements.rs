@@ -13,7 +13,8 @@ statements! {
          TEXT_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, TEXT_ARRAY, FLOAT8_ARRAY, TEXT_ARRAY, BOOL);
 
     /// Claim due jobs.
-    TAKE = "jobs/claim/take.sql" (TEXT_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, INT8, TEXT, INT8, FLOAT8);
+    TAKE = "jobs/claim/take.sql"
+        (TEXT_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, INT8, TEXT, INT8, FLOAT8, FLOAT8, FLOAT8);
     /// When queues are due next.
     NEXT = "jobs/claim/next.sql" (TEXT_ARRAY);
     /// Give back what was claimed and reached nobody.

@@ -177,3 +177,36 @@ async fn forged_hints_cost_a_bounded_number_of_looks() {
     let looks = events.count(|event| matches!(event, reveille_wake::Event::Looked { .. }));
     assert!(looks < 100, "{looks} looks for 300 forged hints");
 }
+
+/// Their workers were lost: whoever comes to claim them finds that they may not be tried again, and every book says so.
+#[tokio::test]
+async fn a_job_that_ends_as_it_is_claimed_is_counted_and_kept_like_others_that_end_so() {
+    let keep = JobsOptions::default().keep_done(Duration::from_secs(3600)).keep_dead(Duration::from_secs(7200));
+    let fixture = Fixture::with(keep).await;
+    let of_item = job("ok").max_attempts(1).metadata(&serde_json::json!({"item_id": "i-7"})).unwrap();
+    let (dead, cancelled) = (fixture.enqueue(of_item).await, fixture.enqueue(job("ok")).await);
+    let lost = "set nonce = 77, worker = 'lost', epoch = 1, attempt = 1, due_at = now() - interval '1 s'";
+    fixture.sql(&format!("update reveille.job {lost}, cancel_requested = (id = {cancelled})")).await;
+
+    let _worker = fixture.worker().start().await.unwrap();
+    for (id, end, item) in [(dead, State::Dead, Some("i-7")), (cancelled, State::Cancelled, None)] {
+        let ended = fixture.events.until(|event| matches!(event, JobEvent::Ended { job, .. } if job.id == id)).await;
+        let JobEvent::Ended { job, state } = ended else { panic!("{ended:?}") };
+        assert_eq!((state, &*job.kind, job.attempt, job.item_id.as_deref()), (end, "ok", 1, item));
+    }
+
+    let figures = fixture.jobs.figures();
+    let of_kind = &figures.kinds["ok"];
+    assert_eq!((of_kind.success, of_kind.failed, of_kind.dead, of_kind.claimed.len()), (0, 0, 1, 0));
+    let text = figures.prometheus(&soon(fixture.jobs.depths()).await.unwrap());
+    for line in
+        ["job_completed_total{job_type=\"ok\",status=\"dead\"} 1", "job_processing_seconds_count{job_type=\"ok\"} 0"]
+    {
+        assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+    }
+    let kept = "keep_until - finished_at between interval";
+    let long =
+        format!("reveille.job_done where state = 'dead' and code = 'lease_expired' and {kept} '119 min' and '121 min'");
+    let short = format!("reveille.job_done where state = 'cancelled' and {kept} '59 min' and '61 min'");
+    assert_eq!((fixture.count(&long).await, fixture.count(&short).await), (1, 1));
+}

@@ -181,7 +181,7 @@ async fn a_job_that_kills_its_workers_is_dead_after_its_last_attempt() {
         doomed.database.close().await;
     }
     let _last = fixture.worker().start().await.unwrap();
-    fixture.events.until(|event| matches!(event, JobEvent::Ended { id: ended, .. } if *ended == id)).await;
+    fixture.events.until(|event| matches!(event, JobEvent::Ended { job, .. } if job.id == id)).await;
 
     let dead = fixture.explain(id).await;
     assert_eq!((dead.state, dead.attempt), (State::Dead, 2));

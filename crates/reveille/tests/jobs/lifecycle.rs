@@ -52,20 +52,7 @@ async fn attempts(fixture: &Fixture, client: &Client, verb: Verb, id: JobId, tok
     match verb {
         // Nothing is written by these: time does them.
         Verb::FallDue | Verb::Expire => Vec::new(),
-        Verb::Claim => {
-            let text =
-                reveille::database::statements().find(|statement| statement.name == "jobs/claim/take.sql").unwrap();
-            let prepared = client.prepare_typed(&text.text(&"reveille".parse().unwrap()), text.types).await.unwrap();
-            let epoch = vec![std::time::SystemTime::UNIX_EPOCH; 10];
-            let rows = client
-                .query(
-                    &prepared,
-                    &[&vec!["default"], &vec![100], &epoch, &vec![0_i64; 10], &100_i64, &"w2", &5_i64, &30.0_f64],
-                )
-                .await
-                .unwrap();
-            vec![rows.iter().any(|row| row.get::<_, i64>("id") == id.0)]
-        }
+        Verb::Claim => vec![claim(client, id).await],
         Verb::Complete => {
             let complete = reveille::database::statements()
                 .find(|statement| statement.name == "jobs/settle/complete.sql")
@@ -89,6 +76,18 @@ async fn attempts(fixture: &Fixture, client: &Client, verb: Verb, id: JobId, tok
         Verb::Reprioritise => vec![by_library(fixture.jobs.reprioritise(id, 1).await)],
         Verb::Delete => vec![by_library(fixture.jobs.delete(id).await)],
     }
+}
+
+/// Whether a claim of everything takes it.
+async fn claim(client: &Client, id: JobId) -> bool {
+    let take = reveille::database::statements().find(|statement| statement.name == "jobs/claim/take.sql").unwrap();
+    let prepared = client.prepare_typed(&take.text(&"reveille".parse().unwrap()), take.types).await.unwrap();
+    let (times, ids) = (vec![std::time::SystemTime::UNIX_EPOCH; 10], vec![0_i64; 10]);
+    let who: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+        [&100_i64, &"w2", &5_i64, &30.0_f64, &60.0_f64, &None::<f64>];
+    let what: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [&vec!["default"], &vec![100], &times, &ids];
+    let rows = client.query(&prepared, &[&what[..], &who[..]].concat()).await.unwrap();
+    rows.iter().any(|row| row.get::<_, i64>("id") == id.0)
 }
 
 #[tokio::test]

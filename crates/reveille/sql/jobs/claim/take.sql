@@ -3,8 +3,8 @@
 -- priorities is read from its mark on: the time and id in $3 and $4, ten for each queue; what lies at or below it is left for a
 -- look from the start.
 -- A job that has had all its attempts is not leased but ends here, as dead, for its last holder died with it; so does, as
--- cancelled, one that was to be cancelled then.
--- One row for each job that was picked, with the time it was due; those that ended say so and have no kind.
+-- cancelled, one that was to be cancelled then. The former is kept for $10 seconds more, for ever if null; the latter for $9.
+-- One row for each job that was picked, with the time it was due; those that ended say as what.
 -- A claim need not survive a crash, so it does not wait for the disk.
 -- locks:  the jobs that are picked (skip locked)
 -- plan:   index scan using job_due
@@ -70,7 +70,7 @@ with clock as materialized (
     id,
     case when cancel_requested then 'cancelled' else 'dead' end,
     clock_timestamp(),
-    case when cancel_requested then clock_timestamp() + interval '24 hours' end,
+    clock_timestamp() + make_interval(secs => case when cancel_requested then $9 else $10 end),
     epoch,
     attempt,
     queue,
@@ -86,10 +86,13 @@ with clock as materialized (
 select
   picked.id,
   picked.due_at as was_due_at,
-  picked.spent,
+  case
+    when picked.spent and picked.cancel_requested then 'cancelled'
+    when picked.spent then 'dead'
+  end as ended,
   -- As the update above leaves them: the row is locked, so nobody else can have raised them.
   picked.epoch + 1 as epoch,
-  picked.attempt + 1 as attempt,
+  picked.attempt + (not picked.spent)::int as attempt,
   picked.max_attempts,
   picked.priority,
   picked.queue,
@@ -101,5 +104,5 @@ select
   extract(epoch from (select now from clock) - picked.due_at)::float8 as waited_s
 from picked
 left join {schema}.job_body
-  on job_body.id = any (array(select id from picked where not spent))
+  on job_body.id = any (array(select id from picked))
   and job_body.id = picked.id

@@ -7,7 +7,7 @@
 //! the root certificates of the system or of `sslrootcert`.
 //!
 //! Read on in the order of a connection's life: [`options`](DatabaseOptions), `address`, `tls`, `connector`, `driver`,
-//! [`connection`](Connection), [`transaction`](Transaction), `resolve`; beside it `statement`, `migrate`, `examine`.
+//! [`connection`](Connection), [`transaction`](Transaction), `resolve`; beside it `statement`, `lane`, `migrate`, `examine`.
 
 use std::sync::Arc;
 
@@ -29,6 +29,7 @@ mod durability;
 mod error;
 mod examine;
 mod explain;
+pub(crate) mod lane;
 mod migrate;
 mod options;
 mod ping;

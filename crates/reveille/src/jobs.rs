@@ -19,8 +19,6 @@ mod outcome;
 mod statements;
 mod unique;
 
-mod lane;
-
 mod enqueue;
 
 mod bell;

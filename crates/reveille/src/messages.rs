@@ -17,7 +17,6 @@ mod options;
 mod payload;
 mod statements;
 
-mod lane;
 mod outbox;
 mod push;
 mod queue;
@@ -41,6 +40,7 @@ mod seek;
 mod trace;
 mod transaction;
 
+pub use crate::database::lane::LaneFigures;
 pub use browse::{Browse, Found, GroupView, MessageState, Seen};
 pub use dead::{DeadLetter, DeadLetterId, DeadLetterPage, DeadLetters};
 pub use error::{MessagesError, NameError};
@@ -48,7 +48,6 @@ pub use figures::MessagesFigures;
 pub use group::Subscription;
 pub use groups::{Available, Began, DeletedGroup, GroupDescription, GroupState, PartitionLag, Subscriptions};
 pub use ids::{LeaseId, MessageId, PartitionUid};
-pub use lane::LaneFigures;
 pub use maintain::{ChoreReport, Upkeep};
 pub use message::{Batch, Message, PartitionLease};
 pub use name::{GroupName, PartitionName, QueueName};

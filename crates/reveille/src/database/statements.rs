@@ -18,6 +18,11 @@ statements! {
     /// Say something on a channel.
     NOTIFY = "database/notify.sql" (TEXT, TEXT);
 
+    /// Which session this is.
+    SESSION = "database/lane/session.sql" ();
+    /// End a session that was lost.
+    END_SESSION = "database/lane/end_session.sql" (INT4, TEXT);
+
     /// Whether the bookkeeping tables and the schema exist.
     INSTALLED = "database/migrate/installed.sql" (TEXT);
     /// One migrator at a time for each schema.

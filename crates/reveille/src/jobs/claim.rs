@@ -290,6 +290,7 @@ impl Looker {
             ending: Ending::Release,
             took: Duration::ZERO,
             or_lost: false,
+            interrupted: false,
         };
         self.settler.settle_many(jobs.into_iter().map(settle).collect()).await;
     }

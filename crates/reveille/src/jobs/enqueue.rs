@@ -17,9 +17,9 @@ use super::error::JobsError;
 use super::event::JobEvent;
 use super::ground::Ground;
 use super::id::JobId;
-use super::lane::{Lane, Work};
 use super::new_job::NewJob;
 use super::statements::{ENQUEUE, ENQUEUE_CAREFULLY};
+use crate::database::lane::{Failed, Lane, Work};
 use crate::database::{Connection, DatabaseError};
 use columns::Columns;
 
@@ -77,15 +77,13 @@ pub(super) struct Enqueue {
 pub(super) type Enqueuer = Lane<Enqueue>;
 
 pub(super) fn enqueuer(ground: &Arc<Ground>) -> Enqueuer {
-    Lane::new(ground, Enqueue { ground: Arc::clone(ground) })
+    ground.lane("enqueue", 4096, 4, Enqueue { ground: Arc::clone(ground) })
 }
 
 impl Work for Enqueue {
     type Item = NewJob;
     type Answer = Enqueued;
-    const NAME: &'static str = "enqueue";
-    const MOST: usize = 4096;
-    const ATTEMPTS: u32 = 4;
+    type Error = DatabaseError;
 
     fn weight(job: &NewJob) -> usize {
         job.weight()
@@ -96,7 +94,16 @@ impl Work for Enqueue {
         matches!(error, DatabaseError::Unreachable { .. } | DatabaseError::Transient { .. })
     }
 
-    async fn run(&self, connection: &Connection, jobs: &[NewJob], _: bool) -> Result<Vec<Enqueued>, DatabaseError> {
+    async fn run(&self, connection: &mut Connection, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, Failed<NewJob>> {
+        match self.write(connection, &jobs).await {
+            Ok(added) => Ok(added),
+            Err(error) => Err((error, jobs)),
+        }
+    }
+}
+
+impl Enqueue {
+    async fn write(&self, connection: &Connection, jobs: &[NewJob]) -> Result<Vec<Enqueued>, DatabaseError> {
         let columns = Columns::of(jobs);
         let rows = if jobs.iter().any(|job| job.unique.is_some()) {
             connection.query(&ENQUEUE_CAREFULLY, &columns.careful(&false)).await?
@@ -109,9 +116,7 @@ impl Work for Enqueue {
         self.ring(jobs);
         Ok(added)
     }
-}
 
-impl Enqueue {
     /// Once for each queue, for what is due first in it.
     fn ring(&self, jobs: &[NewJob]) {
         let mut queues: Vec<(&str, Duration, usize)> = Vec::new();

@@ -9,6 +9,7 @@ use super::bell::Bell;
 use super::event::Reporter;
 use super::options::JobsOptions;
 use crate::database::Database;
+use crate::database::lane::{AtEnd, Lane, LaneOptions, Post, Work};
 
 #[derive(Debug)]
 pub(super) struct Ground {
@@ -38,6 +39,14 @@ impl Ground {
             lanes: TaskTracker::new(),
             lanes_end: CancellationToken::new(),
         }
+    }
+
+    /// A lane of the jobs. What was asked for before the end is done; jobs have no order that one which failed would break.
+    pub(super) fn lane<W: Work>(&self, name: &'static str, items_max: usize, attempts: u32, work: W) -> Lane<W> {
+        let (database, tasks, end) = (self.database.clone(), self.lanes.clone(), self.lanes_end.clone());
+        let options =
+            LaneOptions { items_max, attempts, in_order: false, at_end: AtEnd::Finish, ..LaneOptions::default() };
+        Lane::new(Post { name, database, tasks, end }, options, work)
     }
 
     /// Wake whoever waits in other processes before we may be gone.

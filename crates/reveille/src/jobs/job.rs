@@ -163,6 +163,7 @@ impl Job {
             ending: Ending::By(outcome),
             took: Duration::ZERO,
             or_lost: false,
+            interrupted: false,
         };
         let jobs = [&settlement];
         let columns = Columns::of(&jobs, &held.ground);

@@ -16,10 +16,10 @@ use super::bell::Queue;
 use super::event::{About, JobEvent};
 use super::ground::Ground;
 use super::id::JobToken;
-use super::lane::{Lane, Work};
 use super::lifecycle::State;
 use super::outcome::{Failure, Outcome};
 use super::statements::{COMPLETE, FORGET, RENEW, SETTLE};
+use crate::database::lane::{Failed, Lane, Work};
 use crate::database::{Connection, DatabaseError, Param};
 
 /// How an attempt ends, by its handler or its worker.
@@ -42,6 +42,8 @@ pub(super) struct Settlement {
     pub(super) took: Duration,
     /// Whether it is expected to be settled already, by the handler's own transaction.
     pub(super) or_lost: bool,
+    /// Whether an earlier attempt to record it may have done so.
+    pub(super) interrupted: bool,
 }
 
 /// What became of it.
@@ -70,7 +72,8 @@ pub(super) struct Settler {
 impl Settler {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
         let (done, rest) = (Complete { ground: Arc::clone(ground) }, Settle { ground: Arc::clone(ground) });
-        Self { done: Lane::new(ground, done), rest: Lane::new(ground, rest) }
+        let (done, rest) = (ground.lane("complete", 1024, ATTEMPTS, done), ground.lane("settle", 1024, ATTEMPTS, rest));
+        Self { done, rest }
     }
 
     /// Record how an attempt ended.
@@ -126,9 +129,7 @@ struct Complete {
 impl Work for Complete {
     type Item = Settlement;
     type Answer = Settled;
-    const NAME: &'static str = "complete";
-    const MOST: usize = 1024;
-    const ATTEMPTS: u32 = ATTEMPTS;
+    type Error = DatabaseError;
 
     fn weight(_: &Settlement) -> usize {
         256
@@ -140,10 +141,23 @@ impl Work for Complete {
 
     async fn run(
         &self,
-        connection: &Connection,
-        done: &[Settlement],
-        again: bool,
-    ) -> Result<Vec<Settled>, DatabaseError> {
+        connection: &mut Connection,
+        mut done: Vec<Settlement>,
+    ) -> Result<Vec<Settled>, Failed<Settlement>> {
+        match self.complete(connection, &done).await {
+            Ok(settled) => Ok(settled),
+            Err(error) => {
+                for job in &mut done {
+                    job.interrupted |= may_have_happened(&error);
+                }
+                Err((error, done))
+            }
+        }
+    }
+}
+
+impl Complete {
+    async fn complete(&self, connection: &Connection, done: &[Settlement]) -> Result<Vec<Settled>, DatabaseError> {
         let ids: Vec<i64> = done.iter().map(|job| job.token.id.0).collect();
         let epochs: Vec<i32> = done.iter().map(|job| job.token.epoch).collect();
         let nonces: Vec<i64> = done.iter().map(|job| job.token.nonce).collect();
@@ -157,7 +171,7 @@ impl Work for Complete {
         let recorded: HashSet<i64> = rows.iter().map(|row| row.get("id")).collect();
         let settled = |job: &Settlement| {
             // A second try that finds the job gone takes the first for done.
-            let held = again || recorded.contains(&job.token.id.0);
+            let held = job.interrupted || recorded.contains(&job.token.id.0);
             let settled = if held { Settled::Recorded } else { Settled::LeaseLost };
             tell(&self.ground, job, settled, Some(State::Done));
             settled
@@ -187,9 +201,7 @@ struct Settle {
 impl Work for Settle {
     type Item = Request;
     type Answer = Answer;
-    const NAME: &'static str = "settle";
-    const MOST: usize = 1024;
-    const ATTEMPTS: u32 = ATTEMPTS;
+    type Error = DatabaseError;
 
     fn weight(request: &Request) -> usize {
         match request {
@@ -202,7 +214,36 @@ impl Work for Settle {
         may_repeat(error)
     }
 
-    async fn run(&self, connection: &Connection, items: &[Request], again: bool) -> Result<Vec<Answer>, DatabaseError> {
+    async fn run(&self, connection: &mut Connection, mut items: Vec<Request>) -> Result<Vec<Answer>, Failed<Request>> {
+        match self.run_all(connection, &items).await {
+            Ok(answers) => Ok(answers),
+            Err(error) => {
+                for item in &mut items {
+                    if let Request::Settle(job) = item {
+                        job.interrupted |= may_have_happened(&error);
+                    }
+                }
+                Err((error, items))
+            }
+        }
+    }
+}
+
+/// Longer than a lease is worth trying.
+const ATTEMPTS: u32 = 40;
+
+/// The fence makes a second try harmless.
+fn may_repeat(error: &DatabaseError) -> bool {
+    error.is_transient() || matches!(error, DatabaseError::UnknownOutcome { .. })
+}
+
+/// Whether something may be recorded in spite of the error; what was refused is not.
+fn may_have_happened(error: &DatabaseError) -> bool {
+    may_repeat(error) && !matches!(error, DatabaseError::Unreachable { .. } | DatabaseError::Transient { .. })
+}
+
+impl Settle {
+    async fn run_all(&self, connection: &Connection, items: &[Request]) -> Result<Vec<Answer>, DatabaseError> {
         let (mut jobs, mut held) = (Vec::new(), Vec::new());
         for (place, item) in items.iter().enumerate() {
             match item {
@@ -211,7 +252,7 @@ impl Work for Settle {
             }
         }
         let mut answers: Vec<Answer> = items.iter().map(|_| Answer::Settled(Settled::LeaseLost)).collect();
-        let states = self.settle(connection, &jobs, again, &mut answers).await?;
+        let states = self.settle(connection, &jobs, &mut answers).await?;
         self.renew(connection, &held, &mut answers).await?;
         // Last, so that nothing is told twice when a part is tried again.
         for ((place, job), (state, due)) in jobs.into_iter().zip(states) {
@@ -224,23 +265,12 @@ impl Work for Settle {
         }
         Ok(answers)
     }
-}
 
-/// Longer than a lease is worth trying.
-const ATTEMPTS: u32 = 40;
-
-/// The fence makes a second try harmless.
-fn may_repeat(error: &DatabaseError) -> bool {
-    error.is_transient() || matches!(error, DatabaseError::UnknownOutcome { .. })
-}
-
-impl Settle {
     /// The state each is in now, and when it is due again.
     async fn settle(
         &self,
         connection: &Connection,
         rest: &[(usize, &Settlement)],
-        again: bool,
         answers: &mut [Answer],
     ) -> Result<Vec<(Option<State>, Option<Duration>)>, DatabaseError> {
         if rest.is_empty() {
@@ -249,8 +279,8 @@ impl Settle {
         let jobs: Vec<&Settlement> = rest.iter().map(|(_, job)| *job).collect();
         let rows = connection.query(&SETTLE, &Columns::of(&jobs, &self.ground).params()).await?;
         let mut states = Vec::with_capacity(rows.len());
-        for ((place, _), row) in rest.iter().zip(rows) {
-            let recorded = again || row.get::<_, &str>("said") == "recorded";
+        for ((place, job), row) in rest.iter().zip(rows) {
+            let recorded = job.interrupted || row.get::<_, &str>("said") == "recorded";
             answers[*place] = Answer::Settled(if recorded { Settled::Recorded } else { Settled::LeaseLost });
             let due = row.get::<_, Option<f64>>("due_s").map(|due| Duration::from_secs_f64(due.clamp(0.0, 1e9)));
             states.push((row.get::<_, Option<&str>>("state").and_then(State::parse), due));

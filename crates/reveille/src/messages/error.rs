@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::database::DatabaseError;
+use crate::database::lane::Undone;
 
 /// Why a name is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -118,4 +119,13 @@ pub enum MessagesError {
     /// The queues are closing.
     #[error("the queues are closing")]
     Closed,
+}
+
+impl From<Undone> for MessagesError {
+    fn from(undone: Undone) -> Self {
+        match undone {
+            Undone::Ended => Self::Closed,
+            Undone::Failed(error) => Self::Database(error),
+        }
+    }
 }

@@ -4,8 +4,8 @@ use reveille_wake::{Link, Pace};
 
 use super::Messages;
 use super::error::MessagesError;
-use super::lane::LaneFigures;
 use super::statements::COUNT_BUFFERED;
+use crate::database::lane::LaneFigures;
 
 /// What can be seen from inside.
 #[derive(Debug, Clone)]

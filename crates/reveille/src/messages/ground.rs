@@ -10,6 +10,7 @@ use super::catalog::Catalog;
 use super::options::MessagesOptions;
 use super::seal::Seal;
 use crate::database::Database;
+use crate::database::lane::{Lane, LaneOptions, Post, Work};
 
 #[derive(Debug)]
 pub(super) struct Ground {
@@ -35,5 +36,11 @@ impl Ground {
             database,
             options,
         }
+    }
+
+    /// A lane of the queues, which ends with them.
+    pub(super) fn lane<W: Work>(&self, name: &'static str, work: W) -> Lane<W> {
+        let (database, tasks, end) = (self.database.clone(), self.tasks.clone(), self.end.clone());
+        Lane::new(Post { name, database, tasks, end }, LaneOptions::default(), work)
     }
 }

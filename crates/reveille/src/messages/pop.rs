@@ -29,11 +29,11 @@ use super::error::MessagesError;
 use super::ground::Ground;
 use super::group::{Groups, Subscription};
 use super::key::Key;
-use super::lane::{Lane, LaneOptions};
 use super::message::Batch;
 use super::name::{GroupName, PartitionName, QueueName};
 use super::statements::STRANDED;
 use crate::database::Registration;
+use crate::database::lane::Lane;
 use look::Looker;
 use next::Continuing;
 use wish::{Ask, Found};
@@ -180,7 +180,7 @@ struct Door {
 
 impl Popper {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        let next = Lane::start(ground, "next", LaneOptions::default(), Continuing::new(ground));
+        let next = ground.lane("next", Continuing::new(ground));
         let resolving = Arc::new(Semaphore::new(RESOLVING_MAX));
         Self { ground: Arc::clone(ground), groups: Arc::default(), door: OnceLock::new(), next, resolving }
     }

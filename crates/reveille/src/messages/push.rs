@@ -30,7 +30,7 @@ pub(super) use within::prepare;
 use super::Messages;
 use super::error::MessagesError;
 use super::ground::Ground;
-use super::lane::{Lane, LaneOptions};
+use crate::database::lane::{Lane, LaneFigures};
 use flush::Flusher;
 
 const LANES: [&str; 2] = ["push-1", "push-2"];
@@ -64,7 +64,7 @@ impl Messages {
 
 impl Pusher {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        let lane = |name| Lane::start(ground, name, LaneOptions::default(), Flusher::new(ground));
+        let lane = |name| ground.lane(name, Flusher::new(ground));
         Self {
             ground: Arc::clone(ground),
             lanes: LANES.into_iter().map(lane).collect(),
@@ -113,7 +113,7 @@ impl Pusher {
         }
     }
 
-    pub(super) fn figures(&self) -> Vec<super::lane::LaneFigures> {
+    pub(super) fn figures(&self) -> Vec<LaneFigures> {
         self.lanes.iter().map(Lane::figures).collect()
     }
 

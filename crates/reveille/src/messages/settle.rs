@@ -27,9 +27,9 @@ use super::Messages;
 use super::error::MessagesError;
 use super::ground::Ground;
 use super::ids::{GroupId, LeaseId, PartitionId, QueueId};
-use super::lane::{Lane, LaneOptions};
 use super::message::Batch;
 use super::statements::LEASED;
+use crate::database::lane::{Lane, LaneFigures};
 use memory::Memory;
 use settlement::{End, Place};
 use work::{Answer, Ask, Renewal, Settling, Verdict};
@@ -47,14 +47,10 @@ pub(super) struct Settler {
 impl Settler {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
         let work = Settling { ground: Arc::clone(ground) };
-        Self {
-            lane: Lane::start(ground, "ack", LaneOptions::default(), work),
-            memory: Memory::default(),
-            unfenced: AtomicU64::new(0),
-        }
+        Self { lane: ground.lane("ack", work), memory: Memory::default(), unfenced: AtomicU64::new(0) }
     }
 
-    pub(super) fn figures(&self) -> super::lane::LaneFigures {
+    pub(super) fn figures(&self) -> LaneFigures {
         self.lane.figures()
     }
 

@@ -3,11 +3,6 @@
 use crate::database::statement::statements;
 
 statements! {
-    /// Which session this is.
-    SESSION = "messages/lane/session.sql" ();
-    /// End a session that was lost.
-    END_SESSION = "messages/lane/end_session.sql" (INT4, TEXT);
-
     /// Make a queue and partitions.
     ENSURE = "messages/queue/make.sql" (TEXT, TEXT_ARRAY);
     /// Queues by name.

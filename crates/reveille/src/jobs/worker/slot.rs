@@ -157,6 +157,7 @@ fn settlement(job: &Job, ending: Ending, took: Duration) -> Settlement {
         ending,
         took,
         or_lost: held.settled.load(Ordering::Relaxed),
+        interrupted: false,
     }
 }
 

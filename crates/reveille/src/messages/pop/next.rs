@@ -12,12 +12,12 @@ use std::sync::Arc;
 use super::homeless::{self, Afloat};
 use super::segment::Claimed;
 use super::{Place, Pop};
+use crate::database::lane::{Failed, Work};
 use crate::database::{Connection, DatabaseError, Param};
 use crate::messages::Messages;
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
 use crate::messages::ids::{GroupId, LeaseId, PartitionId};
-use crate::messages::lane::{Failed, Work};
 use crate::messages::message::{Batch, PartitionLease};
 use crate::messages::settle::{Settled, Settlement};
 use crate::messages::statements::{COMPLETE, NEXT};
@@ -153,6 +153,7 @@ impl Continuing {
 impl Work for Continuing {
     type Item = Going;
     type Answer = GoneOn;
+    type Error = MessagesError;
 
     fn weight(item: &Going) -> usize {
         64 * item.leases.len()

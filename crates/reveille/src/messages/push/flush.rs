@@ -12,11 +12,11 @@ use super::entry::{Entry, Verdict};
 use super::item::Pushed;
 use super::lot::{Arrays, Lot, ends};
 use super::plan;
+use crate::database::lane::{Failed, Work};
 use crate::database::{Connection, DatabaseError};
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
 use crate::messages::ids::{PartitionId, QueueId};
-use crate::messages::lane::{Failed, Work};
 use crate::messages::statements::APPEND;
 
 /// The SQLSTATE of a flush that holds a transaction id which was seen before.
@@ -34,6 +34,7 @@ pub(in crate::messages) struct Flusher {
 impl Work for Flusher {
     type Item = Entry;
     type Answer = Result<Pushed, MessagesError>;
+    type Error = MessagesError;
 
     fn weight(entry: &Entry) -> usize {
         entry.weight()

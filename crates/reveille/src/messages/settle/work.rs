@@ -11,10 +11,11 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::settlement::{End, Place, Settled, Settlement};
+use crate::database::lane::{Failed, Work};
 use crate::database::{Connection, DatabaseError, Param};
+use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
 use crate::messages::ids::LeaseId;
-use crate::messages::lane::{Failed, Work};
 use crate::messages::statements::{COMPLETE, RENEW, SETTLE};
 
 /// What the ack lane does.
@@ -71,6 +72,7 @@ pub struct Renewed {
 impl Work for Settling {
     type Item = Ask;
     type Answer = Answer;
+    type Error = MessagesError;
 
     fn weight(item: &Ask) -> usize {
         match item {

@@ -9,27 +9,26 @@ use tokio::time::sleep;
 use tracing::warn;
 
 use super::counts::Counts;
-use super::{Failed, LaneOptions, Work};
+use super::{AtEnd, Failed, LaneOptions, Post, Undone, Work};
+use crate::database::statements::{END_SESSION, SESSION};
 use crate::database::{Connection, DatabaseError, Purpose};
-use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
-use crate::messages::statements::{END_SESSION, SESSION};
 
-/// After the first failure a batch is tried again at once, for a lost connection is the likeliest; then with pauses.
+/// After the first failure a batch is tried again at once, for a lost connection is the likeliest; then with pauses, each up to
+/// twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// One caller's items, and where it waits.
 pub(super) struct Request<W: Work> {
     pub(super) items: Vec<W::Item>,
     pub(super) weight: usize,
-    pub(super) answer: oneshot::Sender<Vec<Result<W::Answer, MessagesError>>>,
+    pub(super) answer: oneshot::Sender<Vec<Result<W::Answer, W::Error>>>,
     /// Given back when it is answered.
     pub(super) room: OwnedSemaphorePermit,
 }
 
 pub(super) struct Crew<W: Work> {
-    ground: Arc<Ground>,
-    name: &'static str,
+    post: Post,
     options: LaneOptions,
     work: W,
     requests: mpsc::Receiver<Request<W>>,
@@ -43,35 +42,55 @@ pub(super) struct Crew<W: Work> {
 
 impl<W: Work> Crew<W> {
     pub(super) fn new(
-        ground: Arc<Ground>,
-        name: &'static str,
+        post: Post,
         options: LaneOptions,
         work: W,
         (requests, counts): (mpsc::Receiver<Request<W>>, Arc<Counts>),
     ) -> Self {
-        Self { ground, name, options, work, requests, held: None, connection: None, session: None, counts }
+        Self { post, options, work, requests, held: None, connection: None, session: None, counts }
     }
 
     pub(super) async fn serve(mut self) {
-        while let Some(batch) = self.gather().await {
-            self.counts.begin(batch.iter().map(|request| request.items.len()).sum());
-            self.serve_batch(batch).await;
-            self.counts.end();
+        while let Some(first) = self.next().await {
+            self.serve_from(first).await;
             // Those who were answered ask again at once, if they do; without this the next batch would leave with the first
             // of them alone.
             yield_now().await;
         }
-        // Dropping a request answers it.
         self.requests.close();
-        while self.requests.recv().await.is_some() {}
+        while let Some(left) = self.left().await {
+            // Dropping a request answers it.
+            if self.options.at_end == AtEnd::Finish {
+                self.serve_from(left).await;
+            }
+        }
     }
 
-    /// Waits for one request, and takes what else is there. `None` at the end.
-    async fn gather(&mut self) -> Option<Vec<Request<W>>> {
-        let first = match self.held.take() {
-            Some(request) => request,
-            None => self.ground.end.run_until_cancelled(self.requests.recv()).await??,
-        };
+    /// Waits for a request. `None` at the end.
+    async fn next(&mut self) -> Option<Request<W>> {
+        if self.held.is_none() {
+            self.held = self.post.end.run_until_cancelled(self.requests.recv()).await.flatten();
+        }
+        if self.post.end.is_cancelled() { None } else { self.held.take() }
+    }
+
+    /// What the end found waiting.
+    async fn left(&mut self) -> Option<Request<W>> {
+        match self.held.take() {
+            Some(request) => Some(request),
+            None => self.requests.recv().await,
+        }
+    }
+
+    /// This request, and what else is there.
+    async fn serve_from(&mut self, first: Request<W>) {
+        let batch = self.gather(first);
+        self.counts.begin(batch.iter().map(|request| request.items.len()).sum());
+        self.serve_batch(batch).await;
+        self.counts.end();
+    }
+
+    fn gather(&mut self, first: Request<W>) -> Vec<Request<W>> {
         let (mut items, mut bytes) = (first.items.len(), first.weight);
         let mut batch = vec![first];
         while let Ok(request) = self.requests.try_recv() {
@@ -83,7 +102,7 @@ impl<W: Work> Crew<W> {
             }
             batch.push(request);
         }
-        (!self.ground.end.is_cancelled()).then_some(batch)
+        batch
     }
 
     async fn serve_batch(&mut self, batch: Vec<Request<W>>) {
@@ -101,7 +120,7 @@ impl<W: Work> Crew<W> {
     }
 
     /// Every item's answer, in order. What is refused because of its values is halved until the bad item stands alone.
-    async fn run(&mut self, items: Vec<W::Item>) -> Vec<Result<W::Answer, MessagesError>> {
+    async fn run(&mut self, items: Vec<W::Item>) -> Vec<Result<W::Answer, W::Error>> {
         let mut answers = Vec::with_capacity(items.len());
         let mut pending = vec![items];
         while let Some(mut piece) = pending.pop() {
@@ -116,10 +135,9 @@ impl<W: Work> Crew<W> {
                     pending.push(piece);
                 }
                 Err((error, piece)) => {
-                    let about_values = matches!(error, DatabaseError::Data { .. });
-                    let failed =
-                        piece.len() + if about_values { 0 } else { pending.drain(..).map(|rest| rest.len()).sum() };
-                    answers.extend((0..failed).map(|_| Err(error.clone().into())));
+                    let alone = matches!(error, DatabaseError::Data { .. }) || !self.options.in_order;
+                    let failed = piece.len() + if alone { 0 } else { pending.drain(..).map(|rest| rest.len()).sum() };
+                    answers.extend((0..failed).map(|_| Err(Undone::Failed(error.clone()).into())));
                 }
             }
         }
@@ -147,15 +165,16 @@ impl<W: Work> Crew<W> {
                 Err(failed) => failed,
             };
             items = back;
-            if !may_pass(&error) {
+            if !W::may_repeat(&error) {
                 return Err((error, items));
             }
-            if attempt >= self.options.attempts || self.ground.end.is_cancelled() {
+            let refuses = self.options.at_end == AtEnd::Refuse && self.post.end.is_cancelled();
+            if attempt >= self.options.attempts || refuses {
                 return Err((interrupted.unwrap_or(error), items));
             }
             let longest = if attempt == 1 { Duration::ZERO } else { FIRST_PAUSE * 2_u32.pow(attempt.min(8) - 2) };
-            let pause = longest.mul_f64(fastrand::f64());
-            warn!(lane = self.name, attempt, items = items.len(), retry_in = ?pause, %error, "a batch failed, trying again");
+            let pause = longest.min(LONGEST_PAUSE).mul_f64(fastrand::f64());
+            warn!(lane = self.post.name, attempt, items = items.len(), retry_in = ?pause, %error, "a batch failed, trying again");
             if interrupts(&error) {
                 interrupted.get_or_insert(error);
             }
@@ -179,7 +198,7 @@ impl<W: Work> Crew<W> {
     /// begun, and whoever looks what took effect would look too early.
     async fn open(&mut self) -> Result<(), DatabaseError> {
         self.connection = None;
-        let opened = self.ground.database.connection(Purpose::Lane(self.name)).await?;
+        let opened = self.post.database.connection(Purpose::Lane(self.post.name)).await?;
         if let Some((pid, started)) = &self.session {
             opened.query(&END_SESSION, &[pid, started]).await?;
         }
@@ -193,17 +212,8 @@ impl<W: Work> Crew<W> {
     }
 }
 
-/// Whether another attempt, soon, is worth it. A statement that ran into a limit would only do so again.
-fn may_pass(error: &DatabaseError) -> bool {
-    let passing = matches!(
-        error,
-        DatabaseError::Unreachable { .. } | DatabaseError::Transient { .. } | DatabaseError::NotCommitted { .. }
-    );
-    passing || interrupts(error)
-}
-
 /// Whether it may have taken effect all the same.
-fn interrupts(error: &DatabaseError) -> bool {
+pub(super) fn interrupts(error: &DatabaseError) -> bool {
     matches!(
         error,
         DatabaseError::Lost { .. } | DatabaseError::Timeout { cause: None, .. } | DatabaseError::UnknownOutcome { .. }

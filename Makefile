@@ -17,7 +17,7 @@ test: setup setup-test ## run all tests
 	cargo test --locked --workspace --exclude reveille-duroxide --features reveille/sqlx
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide # its tests mostly wait for locks to expire
 
-test-clients: setup ## the README's quick start and Queen's official Python client against a real server
+test-clients: setup ## the README's quick start, Queen's official Python client and jobs by psycopg, against a real server
 	scripts/test-clients
 
 test-pg: ## run the tests that depend on PostgreSQL on another version: make test-pg MAJOR=18

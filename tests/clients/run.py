@@ -1,7 +1,8 @@
-"""Runs what clients do against a real server: the README's quick start, then the tour of Queen's official Python client.
+"""Runs what clients do against a real server: the README's quick start, the tour of Queen's official Python client, and jobs
+that an ordinary driver enqueues.
 
 Owns the server, a private PostgreSQL in a directory of its own, and every child; all of them have ended when this ends,
-whatever made it end. Usage: run.py <the reveille program>
+whatever made it end. Usage: run.py <the reveille program> <the example jobs_worker>
 """
 
 import os
@@ -28,6 +29,7 @@ def main() -> int:
         try:
             quick_start(README, server.address)
             Child("tour", server, began).finish()
+            Child("outbox", server, began).finish()
             survives(server, began)
         except Exception as error:
             print(f"\nclients: {error}\n\nThe last words of the server:\n{server.last_words()}", file=sys.stderr)
@@ -53,6 +55,7 @@ class Child:
         self.module = module
         self.left = lambda: max(1.0, LIMIT_SECONDS - (time.monotonic() - began))
         environment = {**os.environ, "REVEILLE_ADDRESS": server.address, "PYTHONPATH": str(HERE)}
+        environment |= {"REVEILLE_DATABASE": server.database(), "REVEILLE_WORKER": sys.argv[2]}
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         self.process = subprocess.Popen(
             [sys.executable, "-m", module], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,6 +15,7 @@ import urllib.request
 START_SECONDS = 90
 STOP_SECONDS = 30
 SAID = "listening on http://"
+TOLD = re.compile(r"; (psql -h .* -U \S+ \S+)$", re.MULTILINE)
 
 
 class Server:
@@ -65,6 +68,13 @@ class Server:
                 return answer.status == 200
         except OSError:
             return False
+
+    def database(self) -> str:
+        """How to connect to its PostgreSQL, by what it says itself when it starts."""
+        told = TOLD.findall((self.home / "log").read_text())
+        assert told, f"the server did not say where its database is\n{self.last_words()}"
+        words = shlex.split(told[-1])
+        return f"host={words[2]} user={words[4]} dbname={words[5]}"
 
     def last_words(self) -> str:
         return "\n".join((self.home / "log").read_text().splitlines()[-30:])

@@ -1,0 +1,58 @@
+//! A worker that prints every job it does, for producers in any language: `tests/clients/outbox.py` enqueues with an ordinary
+//! driver of Python, and this does the rest.
+//!
+//! ```text
+//! cargo run -p reveille --example jobs_worker -- postgres://localhost/shop mail
+//! psql shop -c "select reveille.enqueue('receipt', '{\"order\": 7}', queue => 'mail')"
+//! ```
+//!
+//! Says `waiting` when it hears of commits, `did <id> <arguments>` for each job, and `polled` when it looked for jobs without having
+//! been woken. A third argument is the heartbeat in seconds. Ends with its standard input.
+
+use std::error::Error;
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reveille::database::{Database, DatabaseOptions};
+use reveille::jobs::{JobEvent, Jobs, JobsOptions, Worker};
+use reveille_wake::Event;
+use serde_json::Value;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut typed = std::env::args().skip(1);
+    let url = typed.next().ok_or("say where PostgreSQL is: postgres://…")?;
+    let queue = typed.next().unwrap_or_else(|| "default".to_owned());
+    let mut options = DatabaseOptions::new(url);
+    if let Some(seconds) = typed.next() {
+        options = options.heartbeat(Duration::from_secs(seconds.parse()?));
+    }
+    let database = Database::connect(options).await?;
+    let jobs =
+        Jobs::open(&database, JobsOptions::default().observer(Arc::new(tell)).wake_observer(Arc::new(tell_link)));
+    let worker = Worker::builder(&jobs)
+        .queue(queue, 1)
+        .handler::<Value, _>("receipt", |args, job| async move { println!("did {} {args}", job.id()) })
+        .start()
+        .await?;
+
+    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+
+    worker.drain(Duration::from_secs(5)).await;
+    jobs.close().await;
+    database.close().await;
+    Ok(())
+}
+
+fn tell(event: &JobEvent) {
+    if *event == JobEvent::Polled {
+        println!("polled");
+    }
+}
+
+fn tell_link(event: &Event) {
+    if matches!(event, Event::Link(link) if link.is_proven()) {
+        println!("waiting");
+    }
+}

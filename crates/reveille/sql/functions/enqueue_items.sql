@@ -107,15 +107,9 @@ begin
   end loop;
 
   if in_notify then
-    for name in
-      select distinct coalesce(given.queue, 'default')
-      from unnest(in_queues, in_kinds) as given (queue, kind)
-      where not exists (select from {schema}.job_queue where job_queue.name = coalesce(given.queue, 'default') and quiet)
-    loop
-      -- The same words twice in a transaction are one notification. A name that is no single word cannot be written: then all
-      -- queues are looked at. Whoever looks learns when a delayed job is due.
-      perform pg_notify({schema}.hint_channel(), E'hint\njobs' || case when name ~ '^[!-~]+$' then ' ' || name else '' end);
-    end loop;
+    perform {schema}.announce_jobs(
+      array(select distinct coalesce(given.queue, 'default') from unnest(in_queues, in_kinds) as given (queue, kind))
+    );
   end if;
 end
 $reveille$;

@@ -7,6 +7,7 @@
 //! Next: [`super::bell`].
 
 mod columns;
+mod copy;
 mod foreign;
 
 use std::sync::Arc;

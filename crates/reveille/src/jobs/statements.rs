@@ -11,6 +11,14 @@ statements! {
     ENQUEUE_CAREFULLY = "jobs/enqueue/careful.sql"
         (TEXT_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, INT4_ARRAY, FLOAT8_ARRAY, FLOAT8_ARRAY, INT4_ARRAY, FLOAT8_ARRAY, TEXT_ARRAY,
          TEXT_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, TEXT_ARRAY, FLOAT8_ARRAY, TEXT_ARRAY, BOOL);
+    /// Number jobs that are to be copied.
+    NUMBER = "jobs/enqueue/copy/number.sql" (INT8);
+    /// Copy what jobs are to do.
+    COPY_BODIES = "jobs/enqueue/copy/bodies.sql" ();
+    /// Copy jobs.
+    COPY_JOBS = "jobs/enqueue/copy/jobs.sql" ();
+    /// Wake workers for jobs that were copied.
+    ANNOUNCE = "jobs/enqueue/copy/announce.sql" (TEXT_ARRAY);
 
     /// Claim due jobs.
     TAKE = "jobs/claim/take.sql"

@@ -8,6 +8,8 @@ mod admin;
 #[cfg(test)]
 mod claims;
 #[cfg(test)]
+mod copy;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod enqueue;

@@ -99,7 +99,7 @@ impl<'j> Columns<'j> {
 }
 
 /// Rounded up: a timeout of less than a millisecond is not none.
-fn milliseconds(time: Duration) -> i64 {
+pub(super) fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_micros().div_ceil(1000)).unwrap_or(i64::MAX)
 }
 

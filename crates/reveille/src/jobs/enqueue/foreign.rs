@@ -28,10 +28,7 @@ impl Jobs {
         let text = ENQUEUE_CAREFULLY.text(self.database().schema());
         let typed: Vec<(Param<'_>, Type)> =
             columns.careful(&notify).into_iter().zip(ENQUEUE_CAREFULLY.types.iter().cloned()).collect();
-        let rows = client.query_typed(&text, &typed).await.map_err(|error| {
-            let said = error.as_db_error().map(|said| (said.code().code().to_owned(), said.message().to_owned()));
-            caller(said, Box::new(error))
-        })?;
+        let rows = client.query_typed(&text, &typed).await.map_err(told)?;
         Ok(rows.iter().map(|row| Enqueued { id: JobId(row.get("id")), existing: row.get("existing") }).collect())
     }
 
@@ -70,10 +67,16 @@ impl Jobs {
         Ok(rows.iter().map(|row| Enqueued { id: JobId(row.get("id")), existing: row.get("existing") }).collect())
     }
 
-    fn check_all(&self, jobs: &[NewJob]) -> Result<(), JobsError> {
+    pub(super) fn check_all(&self, jobs: &[NewJob]) -> Result<(), JobsError> {
         let limit = self.parts.ground.options.args_bytes_max;
         jobs.iter().try_for_each(|job| job.check(limit))
     }
+}
+
+/// What tokio-postgres said.
+pub(super) fn told(error: tokio_postgres::Error) -> JobsError {
+    let said = error.as_db_error().map(|said| (said.code().code().to_owned(), said.message().to_owned()));
+    caller(said, Box::new(error))
 }
 
 /// What the caller's driver said, in the words of the database when it is about the values.

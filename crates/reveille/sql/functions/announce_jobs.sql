@@ -1,0 +1,22 @@
+-- Tell the nodes with the caller's commit that these queues have jobs: once for each that is not quiet.
+-- locks: a notification takes a lock on the whole database while the caller commits
+create or replace function {schema}.announce_jobs(in_queues text[])
+returns void
+language plpgsql
+as $reveille$
+declare
+  name text;
+begin
+  for name in
+    select distinct given.queue
+    from unnest(in_queues) as given (queue)
+    where not exists (select from {schema}.job_queue where job_queue.name = given.queue and quiet)
+  loop
+    -- The same words twice in a transaction are one notification. A name that is no single word cannot be written: then all
+    -- queues are looked at. Whoever looks learns when a delayed job is due.
+    perform pg_notify({schema}.hint_channel(), E'hint\njobs' || case when name ~ '^[!-~]+$' then ' ' || name else '' end);
+  end loop;
+end
+$reveille$;
+
+comment on function {schema}.announce_jobs(text[]) is 'Reveille: wakes workers with the caller''s commit';

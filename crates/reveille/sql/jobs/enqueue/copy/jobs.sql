@@ -1,0 +1,4 @@
+-- Bring jobs that wait, whose bodies are there.
+-- locks:  nothing that exists
+copy {schema}.job (id, due_at, max_attempts, priority, queue)
+from stdin (format binary)

@@ -215,17 +215,20 @@ impl Work for Settle {
     }
 
     async fn run(&self, connection: &mut Connection, mut items: Vec<Request>) -> Result<Vec<Answer>, Failed<Request>> {
-        match self.run_all(connection, &items).await {
-            Ok(answers) => Ok(answers),
-            Err(error) => {
-                for item in &mut items {
-                    if let Request::Settle(job) = item {
-                        job.interrupted |= may_have_happened(&error);
-                    }
-                }
-                Err((error, items))
-            }
+        let mut answers: Vec<Answer> = items.iter().map(|_| Answer::Settled(Settled::LeaseLost)).collect();
+        // Renewals go first: a lease must not end because settlements were busy, and what fails here has settled nothing.
+        if let Err(error) = self.renew(connection, &items, &mut answers).await {
+            return Err((error, items));
         }
+        if let Err(error) = self.settle(connection, &items, &mut answers).await {
+            for item in &mut items {
+                if let Request::Settle(job) = item {
+                    job.interrupted |= may_have_happened(&error);
+                }
+            }
+            return Err((error, items));
+        }
+        Ok(answers)
     }
 }
 
@@ -243,61 +246,51 @@ fn may_have_happened(error: &DatabaseError) -> bool {
 }
 
 impl Settle {
-    async fn run_all(&self, connection: &Connection, items: &[Request]) -> Result<Vec<Answer>, DatabaseError> {
-        let (mut jobs, mut held) = (Vec::new(), Vec::new());
-        for (place, item) in items.iter().enumerate() {
-            match item {
-                Request::Settle(job) => jobs.push((place, job)),
-                Request::Renew(token, lease) => held.push((place, token, lease)),
-            }
-        }
-        let mut answers: Vec<Answer> = items.iter().map(|_| Answer::Settled(Settled::LeaseLost)).collect();
-        let states = self.settle(connection, &jobs, &mut answers).await?;
-        self.renew(connection, &held, &mut answers).await?;
-        // Last, so that nothing is told twice when a part is tried again.
-        for ((place, job), (state, due)) in jobs.into_iter().zip(states) {
-            if let Answer::Settled(settled) = answers[place] {
-                tell(&self.ground, job, settled, state);
-            }
-            if let Some(due) = due {
-                self.ground.bell.ready_after(&job.queue, due);
-            }
-        }
-        Ok(answers)
-    }
-
-    /// The state each is in now, and when it is due again.
     async fn settle(
         &self,
         connection: &Connection,
-        rest: &[(usize, &Settlement)],
+        items: &[Request],
         answers: &mut [Answer],
-    ) -> Result<Vec<(Option<State>, Option<Duration>)>, DatabaseError> {
-        if rest.is_empty() {
-            return Ok(Vec::new());
+    ) -> Result<(), DatabaseError> {
+        let asked = items.iter().zip(answers).filter_map(|(item, answer)| match item {
+            Request::Settle(job) => Some((job, answer)),
+            Request::Renew(..) => None,
+        });
+        let (jobs, answers): (Vec<&Settlement>, Vec<&mut Answer>) = asked.unzip();
+        if jobs.is_empty() {
+            return Ok(());
         }
-        let jobs: Vec<&Settlement> = rest.iter().map(|(_, job)| *job).collect();
         let rows = connection.query(&SETTLE, &Columns::of(&jobs, &self.ground).params()).await?;
-        let mut states = Vec::with_capacity(rows.len());
-        for ((place, job), row) in rest.iter().zip(rows) {
+        for ((job, answer), row) in jobs.into_iter().zip(answers).zip(rows) {
             let recorded = job.interrupted || row.get::<_, &str>("said") == "recorded";
-            answers[*place] = Answer::Settled(if recorded { Settled::Recorded } else { Settled::LeaseLost });
-            let due = row.get::<_, Option<f64>>("due_s").map(|due| Duration::from_secs_f64(due.clamp(0.0, 1e9)));
-            states.push((row.get::<_, Option<&str>>("state").and_then(State::parse), due));
+            let settled = if recorded { Settled::Recorded } else { Settled::LeaseLost };
+            *answer = Answer::Settled(settled);
+            tell(&self.ground, job, settled, row.get::<_, Option<&str>>("state").and_then(State::parse));
+            if let Some(due) = row.get::<_, Option<f64>>("due_s") {
+                self.ground.bell.ready_after(&job.queue, Duration::from_secs_f64(due.clamp(0.0, 1e9)));
+            }
         }
-        Ok(states)
+        Ok(())
     }
 
     async fn renew(
         &self,
         connection: &Connection,
-        held: &[(usize, &JobToken, &Duration)],
+        items: &[Request],
         answers: &mut [Answer],
     ) -> Result<(), DatabaseError> {
-        let Some((_, _, lease)) = held.first() else { return Ok(()) };
-        let ids: Vec<i64> = held.iter().map(|(_, token, _)| token.id.0).collect();
-        let epochs: Vec<i32> = held.iter().map(|(_, token, _)| token.epoch).collect();
-        let nonces: Vec<i64> = held.iter().map(|(_, token, _)| token.nonce).collect();
+        let held: Vec<(&JobToken, &Duration, &mut Answer)> = items
+            .iter()
+            .zip(answers)
+            .filter_map(|(item, answer)| match item {
+                Request::Renew(token, lease) => Some((token, lease, answer)),
+                Request::Settle(_) => None,
+            })
+            .collect();
+        let Some((_, lease, _)) = held.first() else { return Ok(()) };
+        let ids: Vec<i64> = held.iter().map(|(token, ..)| token.id.0).collect();
+        let epochs: Vec<i32> = held.iter().map(|(token, ..)| token.epoch).collect();
+        let nonces: Vec<i64> = held.iter().map(|(token, ..)| token.nonce).collect();
         let rows = connection.query(&RENEW, &[&ids, &epochs, &nonces, &lease.as_secs_f64()]).await?;
         let known: HashMap<i64, Renewed> = rows
             .iter()
@@ -306,9 +299,8 @@ impl Settle {
                 (row.get("id"), renewed)
             })
             .collect();
-        for (place, token, _) in held {
-            let renewed = known.get(&token.id.0).copied().unwrap_or_default();
-            answers[*place] = Answer::Renewed(renewed);
+        for (token, _, answer) in held {
+            *answer = Answer::Renewed(known.get(&token.id.0).copied().unwrap_or_default());
         }
         Ok(())
     }

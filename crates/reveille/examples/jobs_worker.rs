@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Says `waiting` when it hears of commits, `did <id> <arguments>` for each job, and `polled` when it looked for jobs without having
-//! been woken. A third argument is the heartbeat in seconds. Ends with its standard input.
+//! been woken. A third argument is the heartbeat in seconds; `REVEILLE_NOTIFY=off` and `REVEILLE_FALLBACK_INTERVAL_S=2` are heeded.
+//! Ends with its standard input.
 
 use std::error::Error;
 use std::io::Read;
@@ -29,8 +30,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         options = options.heartbeat(Duration::from_secs(seconds.parse()?));
     }
     let database = Database::connect(options).await?;
-    let jobs =
-        Jobs::open(&database, JobsOptions::default().observer(Arc::new(tell)).wake_observer(Arc::new(tell_link)));
+    let switches = JobsOptions::from_environment(variable)?;
+    let jobs = Jobs::open(&database, switches.observer(Arc::new(tell)).wake_observer(Arc::new(tell_link)));
     let worker = Worker::builder(&jobs)
         .queue(queue, 1)
         .handler::<Value, _>("receipt", |args, job| async move { println!("did {} {args}", job.id()) })
@@ -43,6 +44,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     jobs.close().await;
     database.close().await;
     Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the library reads no environment; this is a program")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 fn tell(event: &JobEvent) {

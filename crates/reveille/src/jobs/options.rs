@@ -1,5 +1,7 @@
 //! What a caller chooses about jobs.
 
+mod environment;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -57,6 +57,31 @@ async fn missed_notify_with_notify_off_a_job_is_found_by_the_fallback_look() {
     node.completed(id).await;
 }
 
+/// Both processes are configured from outside: nobody is told of anything, and nothing is lost.
+#[tokio::test]
+async fn the_switches_of_an_environment_turn_notify_off_and_say_how_often_to_look() {
+    let fixture = Fixture::new().await;
+    let environment = |name: &str| match name {
+        "REVEILLE_NOTIFY" => Some("off".to_owned()),
+        "REVEILLE_FALLBACK_INTERVAL_S" => Some("0.1".to_owned()),
+        _ => None,
+    };
+    let node = async || {
+        let options = JobsOptions::from_environment(environment).unwrap();
+        Node::at(DatabaseOptions::new(fixture.db.url()).heartbeat(NEVER), options).await
+    };
+    let (node, silent) = (node().await, node().await);
+    let waiting = silent.enqueue(job("ok")).await;
+    let _worker = node.worker().start().await.unwrap();
+    node.completed(waiting).await;
+
+    let id = silent.enqueue(job("ok")).await;
+    node.completed(id).await;
+
+    assert_eq!(node.events.count(|event| *event == JobEvent::Notified), 0);
+    assert!(node.events.count(|event| *event == JobEvent::Polled) > 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_workers_never_run_a_job_twice() {
     let fixture = Fixture::new().await;

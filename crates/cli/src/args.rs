@@ -2,6 +2,7 @@
 //!
 //! Next: [`crate::config`].
 
+pub(crate) mod jobs;
 pub(crate) mod messages;
 
 use std::ffi::OsString;
@@ -77,6 +78,8 @@ pub(crate) enum Command {
     Groups(messages::Groups),
     /// List dead letters; put them back to work or delete them
     Dlq(messages::Dlq),
+    /// List the queues of jobs; show, retry, cancel or redrive jobs, pause a queue
+    Jobs(jobs::Jobs),
     /// Bring the schema up to date, look at it, print it, or remove it
     Migrate {
         #[command(subcommand)]

@@ -5,6 +5,7 @@ mod config;
 mod dlq;
 mod doctor;
 mod groups;
+mod jobs;
 mod migrate;
 mod pop;
 pub(crate) mod postgres;
@@ -47,6 +48,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
         Command::Queues(queues) => block_on(queues::run(queues, &Remote::new(&config.remote)))?,
         Command::Groups(groups) => block_on(groups::run(groups, &Remote::new(&config.remote)))?,
         Command::Dlq(dlq) => block_on(dlq::run(dlq, &Remote::new(&config.remote)))?,
+        Command::Jobs(jobs) => block_on(jobs::run(jobs, &config))?,
         Command::Migrate { step } => block_on(migrate::run(step, &config))?,
         Command::Doctor { json } => block_on(doctor::run(json, &config))?,
         Command::Config { question: Question::Show { json, .. } } => config::show(json, &config, &effective)?,

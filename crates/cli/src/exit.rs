@@ -4,6 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use reveille::database::DatabaseError;
+use reveille::jobs::JobsError;
 use reveille_embedded::EmbeddedError;
 use reveille_server::ServerError;
 
@@ -81,6 +82,17 @@ impl From<DatabaseError> for Failure {
             _ => Exit::Refused,
         };
         Self::new(exit, vec![with_causes(&error)])
+    }
+}
+
+impl From<JobsError> for Failure {
+    fn from(error: JobsError) -> Self {
+        match error {
+            JobsError::Database(error) => error.into(),
+            // A name that is none.
+            JobsError::Refused(sentence) => Self::new(Exit::WrongUse, vec![sentence]),
+            error => Self::new(Exit::Refused, vec![with_causes(&error)]),
+        }
     }
 }
 

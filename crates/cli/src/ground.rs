@@ -73,14 +73,14 @@ impl Ground {
     }
 
     /// Do something with the database, and close it whatever came of that.
-    pub(crate) async fn with<T>(
+    pub(crate) async fn with<T, E: Into<Failure>>(
         config: &Config,
-        work: impl AsyncFnOnce(&Database) -> Result<T, DatabaseError>,
+        work: impl AsyncFnOnce(&Database) -> Result<T, E>,
     ) -> Result<T, Failure> {
         let ground = Self::open(config).await?;
         let done = work(&ground.database).await;
         ground.close().await?;
-        Ok(done?)
+        done.map_err(Into::into)
     }
 }
 

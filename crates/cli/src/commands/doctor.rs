@@ -14,7 +14,7 @@ const OWN_CONNECTIONS: usize = 1;
 pub(crate) async fn run(json: bool, config: &Config) -> Result<Exit, Failure> {
     let needed = u32::try_from(config.database.pool_size + OWN_CONNECTIONS).unwrap_or(u32::MAX);
     let options = ExamineOptions::default().connections_needed(needed);
-    let seen = Ground::with(config, async |database| Ok(database.examine(&options).await)).await?;
+    let seen = Ground::with(config, async |database| Ok::<_, Failure>(database.examine(&options).await)).await?;
     if json {
         output::json(&as_json(&seen))?;
     } else {

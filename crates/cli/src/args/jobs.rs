@@ -1,0 +1,106 @@
+//! What is typed to look after jobs, straight on their database.
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  reveille jobs                                   every queue: what is ready, scheduled and running, and how old the oldest is
+  reveille jobs show 4711                         everything about a job, and why it is where it is
+  reveille jobs dead --queue mail                 jobs that were given up
+  reveille jobs redrive --queue mail --code unreachable
+  reveille jobs pause mail
+
+They ask the database of --database-url, DATABASE_URL or the configuration; workers are told of what concerns them."
+)]
+pub(crate) struct Jobs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) step: Option<JobStep>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobStep {
+    /// Print everything that is known of a job, and why it is where it is
+    Show {
+        /// Its id
+        id: i64,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List dead jobs, in the order in which they were enqueued
+    Dead(DeadJobs),
+    /// Let jobs that wait for a time to come run now
+    Retry(ChosenJobs),
+    /// Cancel jobs: at once when they wait, or by telling their handlers to stop
+    Cancel(ChosenJobs),
+    /// Bring dead jobs back to work, with all their attempts before them
+    Redrive(Redriven),
+    /// Let nobody claim from a queue; what runs, runs on
+    Pause(ChosenQueue),
+    /// End a pause
+    Resume(ChosenQueue),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeadJobs {
+    /// Of this queue
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
+    /// Only those after this one
+    #[arg(long, value_name = "ID")]
+    pub(crate) after: Option<i64>,
+    /// How many at most, up to 1000
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub(crate) limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChosenJobs {
+    /// Their ids
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<i64>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").args(["ids", "queue", "kind", "code", "all"]).required(true).multiple(true))]
+pub(crate) struct Redriven {
+    /// Their ids, as `reveille jobs dead` prints them
+    #[arg(value_name = "ID", conflicts_with_all = ["queue", "kind", "code", "all"])]
+    pub(crate) ids: Vec<i64>,
+    /// Those of this queue
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
+    /// Those of this kind
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kind: Option<String>,
+    /// Those that ended with this error code
+    #[arg(long, value_name = "CODE")]
+    pub(crate) code: Option<String>,
+    /// All there are
+    #[arg(long, conflicts_with_all = ["queue", "kind", "code"])]
+    pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChosenQueue {
+    /// The queue
+    pub(crate) queue: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,181 @@
+//! `reveille jobs`, on a database of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reveille::database::{Database, DatabaseOptions};
+use reveille::jobs::{Job, JobEvent, JobId, Jobs, JobsOptions, Worker};
+use reveille_testkit::{Events, TestDatabase};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Ran};
+
+const NEVER: Duration = Duration::from_secs(3600);
+
+struct House {
+    home: Home,
+    db: TestDatabase,
+}
+
+impl House {
+    async fn new() -> Self {
+        Self { home: Home::new(), db: TestDatabase::new().await }
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Ran {
+        self.home.run(&[&["jobs"], arguments, &["--database-url", &self.db.url()]].concat()).await
+    }
+
+    async fn ok(&self, arguments: &[&str]) -> String {
+        let ran = self.run(arguments).await;
+        ran.assert_code(0);
+        ran.stdout
+    }
+
+    async fn enqueue(&self, call: &str) -> i64 {
+        let client = self.db.client().await;
+        client.query_one(&format!("select reveille.enqueue({call})"), &[]).await.expect("is enqueued").get(0)
+    }
+
+    /// A job that was given up.
+    async fn dead(&self, queue: &str, code: &str) -> i64 {
+        let id = self.enqueue(&format!("'mail', '{{\"to\": 9007199254740993}}', queue => '{queue}'")).await;
+        let end = format!(
+            "delete from reveille.job where id = {id};
+             insert into reveille.job_done (id, state, finished_at, epoch, attempt, queue, code, reason)
+             values ({id}, 'dead', now(), 1, 4, '{queue}', '{code}', 'it cannot');
+             insert into reveille.job_error (job, attempt, code, message, worker) values ({id}, 4, '{code}', 'it cannot', 'w-1')"
+        );
+        self.db.client().await.batch_execute(&end).await.expect("is written");
+        id
+    }
+
+    async fn state(&self, id: i64) -> Value {
+        let shown: Value = serde_json::from_str(&self.ok(&["show", &id.to_string(), "--json"]).await).expect("is JSON");
+        shown["state"].clone()
+    }
+}
+
+#[tokio::test]
+async fn queues_are_listed_with_what_they_hold() {
+    let house = House::new().await;
+    house.enqueue("'mail', '{}', queue => 'mail'").await;
+    house.enqueue("'mail', '{}', queue => 'mail', delay => '1 h'").await;
+    house.ok(&["pause", "mail"]).await;
+
+    let table = house.ok(&[]).await;
+    let listed: Value = serde_json::from_str(&house.ok(&["--json"]).await).unwrap();
+
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["QUEUE", "READY", "SCHEDULED", "RUNNING", "OLDEST", "READY", "STATE"]);
+    assert_eq!(lines[1][..4], ["mail", "1", "1", "0"]);
+    assert_eq!(lines[1].last(), Some(&"paused"));
+    let queue = &listed["queues"][0];
+    assert_eq!((&queue["ready"], &queue["scheduled"], &queue["paused"]), (&json!(1), &json!(1), &json!(true)));
+    assert!(queue["oldest_ready_s"].as_f64().unwrap() >= 0.0);
+}
+
+#[tokio::test]
+async fn a_job_is_shown_with_its_reason_its_history_and_its_arguments_as_they_came() {
+    let house = House::new().await;
+    let id = house.dead("mail", "unreachable").await.to_string();
+
+    let text = house.ok(&["show", &id]).await;
+    let shown = house.ok(&["show", &id, "--json"]).await;
+
+    let head = format!("job {id} is dead: it failed for good after 4 attempts: unreachable: it cannot\n");
+    assert!(text.starts_with(&head), "{text}");
+    for words in ["kind       mail", "attempts   4 of 4", "arguments  {\"to\": 9007199254740993}", "w-1"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(shown.contains("\"args\":{\"to\": 9007199254740993}"), "{shown}");
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["errors"][0]["code"], "unreachable");
+}
+
+#[tokio::test]
+async fn dead_jobs_are_listed_and_come_back_by_id_by_filter_and_all() {
+    let house = House::new().await;
+    let (one, two) = (house.dead("mail", "unreachable").await, house.dead("mail", "refused").await);
+    let (three, four) = (house.dead("bulk", "refused").await, house.dead("bulk", "refused").await);
+
+    let listed: Value =
+        serde_json::from_str(&house.ok(&["dead", "--json", "--queue", "mail", "--limit", "1"]).await).unwrap();
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &json!(one)));
+    let table = house.ok(&["dead", "--after", &three.to_string()]).await;
+    assert!(table.lines().nth(1).unwrap().starts_with(&four.to_string()), "{table}");
+    assert_eq!(table.lines().count(), 2);
+
+    assert_eq!(house.ok(&["redrive", "--queue", "mail", "--code", "unreachable"]).await, "put back to work: 1\n");
+    let missing = house.run(&["redrive", &two.to_string(), "999"]).await;
+    missing.assert_code(1);
+    assert_eq!(missing.stdout, "there is no dead job 999\nput back to work: 1\n");
+    let rest: Value = serde_json::from_str(&house.ok(&["redrive", "--all", "--json"]).await).unwrap();
+    assert_eq!(rest, json!({ "redriven": [three, four], "missed": [] }));
+    for id in [one, two, three, four] {
+        assert_eq!(house.state(id).await, "ready");
+    }
+}
+
+#[tokio::test]
+async fn a_job_is_cancelled_once_and_others_are_not_kept_from_it() {
+    let house = House::new().await;
+    let (first, second) = (house.enqueue("'k', '{}'").await, house.enqueue("'k', '{}'").await);
+    house.ok(&["cancel", &first.to_string()]).await;
+
+    let ran = house.run(&["cancel", &first.to_string(), "999", &second.to_string(), "--json"]).await;
+
+    ran.assert_code(1);
+    let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["said"], format!("job {first} is cancelled: cancel is not possible"));
+    assert_eq!(lines[1], json!({ "id": 999, "done": false, "said": "there is no job 999" }));
+    assert_eq!(lines[2], json!({ "id": second, "done": true, "said": "cancelled" }));
+    assert_eq!(house.state(second).await, "cancelled");
+}
+
+/// The worker waits, its heartbeat is an hour: what it does, it was told by the command.
+#[tokio::test]
+async fn retry_and_resume_wake_a_worker_that_waits() {
+    let house = House::new().await;
+    let database = Database::connect(DatabaseOptions::new(house.db.url()).heartbeat(NEVER)).await.unwrap();
+    let events = Events::new();
+    let told = events.clone();
+    let observer = Arc::new(move |event: &JobEvent| told.record(event.clone()));
+    let jobs = Jobs::open(&database, JobsOptions::default().observer(observer));
+    let worker = Worker::builder(&jobs).queue("mail", 1).handler::<Value, _>("k", |_, _: Job| async {});
+    let _worker = worker.start().await.unwrap();
+    let completed = async |id: i64| {
+        events.until(|event| matches!(event, JobEvent::Completed { job, .. } if job.id == JobId(id))).await;
+    };
+
+    let late = house.enqueue("'k', '{}', queue => 'mail', delay => '1 h'").await;
+    assert_eq!(house.ok(&["retry", &late.to_string()]).await, format!("job {late}: runs now\n"));
+    completed(late).await;
+    house.ok(&["pause", "mail"]).await;
+    let held = house.enqueue("'k', '{}', queue => 'mail'").await;
+    assert_eq!(house.ok(&["resume", "mail"]).await, "resumed\n");
+
+    completed(held).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_told_with_its_code() {
+    let house = House::new().await;
+    let empty = TestDatabase::empty().await;
+
+    for (typed, code, words) in [
+        (&["show", "999"][..], 1, "there is no job 999"),
+        (&["pause", ""], 2, "the queue's name is empty"),
+        (&["redrive"], 2, "the following required arguments were not provided"),
+        (&["redrive", "7", "--all"], 2, "cannot be used with"),
+        (&["retry", "seven"], 2, "invalid value 'seven'"),
+    ] {
+        let ran = house.run(typed).await;
+
+        ran.assert_code(code);
+        assert!(ran.stderr.contains(words), "{typed:?}: {ran:?}");
+    }
+    let ran = house.home.run(&["jobs", "--database-url", &empty.url()]).await;
+    ran.assert_code(1);
+    assert!(ran.sentence().contains("run `reveille migrate up`"), "{ran:?}");
+}

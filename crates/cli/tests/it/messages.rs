@@ -16,7 +16,7 @@ struct House {
     home: Home,
     url: String,
     serving: Serving,
-    _db: TestDatabase,
+    db: TestDatabase,
 }
 
 impl House {
@@ -24,7 +24,16 @@ impl House {
         let (db, home) = (TestDatabase::new().await, Home::new());
         let serve = ["serve", "--listen", "127.0.0.1:0", "--database-url", &db.url()];
         let serving = Serving::start(home.command(&serve)).await;
-        Self { url: format!("http://{}", serving.address), home, serving, _db: db }
+        Self { url: format!("http://{}", serving.address), home, serving, db }
+    }
+
+    /// Kills the server, and starts another in its place.
+    async fn serve_again(&mut self) {
+        let address = self.serving.address.clone();
+        self.serving.signal_alone(Signal::SIGKILL);
+        self.serving.exit_code().await;
+        let serve = ["serve", "--listen", &address, "--database-url", &self.db.url()];
+        self.serving = Serving::start(self.home.command(&serve)).await;
     }
 
     async fn run(&self, arguments: &[&str]) -> Ran {
@@ -202,6 +211,29 @@ async fn tail_shows_what_comes_and_leaves_nothing_behind() {
     let mut left = payloads(&left);
     left.sort();
     assert_eq!(left, ["\"after\"", "\"before\""], "others miss nothing");
+}
+
+#[tokio::test]
+async fn tail_goes_on_where_it_was_after_the_server_was_killed_and_started_again() {
+    let mut house = House::new().await;
+    house.ok(&["queues", "configure", "mail"]).await;
+    let mut child = house.home.command(&["tail", "mail", "--json", "--server", &house.url]).spawn().unwrap();
+    let mut talk = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    timeout(PATIENCE, talk.next_line()).await.unwrap().unwrap().unwrap();
+    house.ok(&["push", "mail", "1"]).await;
+    let first = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+
+    house.serve_again().await;
+    house.ok(&["push", "mail", "2"]).await;
+
+    let second = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+    let data = |line: &str| serde_json::from_str::<Value>(line).unwrap()["data"].clone();
+    assert_eq!((data(&first), data(&second)), (1.into(), 2.into()));
+    signal_group(&child, Signal::SIGINT);
+    let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(!house.ok(&["groups"]).await.stdout.contains("reveille-tail-"));
 }
 
 #[tokio::test]

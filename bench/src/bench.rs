@@ -2,16 +2,24 @@
 
 use std::time::Duration;
 
+use crate::scenarios::chaos;
+
 /// One run of one scenario.
 #[derive(Debug)]
 pub(crate) struct Bench {
     quick: bool,
     only: Option<String>,
+    chaos: chaos::Options,
 }
 
 impl Bench {
-    pub(crate) fn new(quick: bool, only: Option<String>) -> Self {
-        Self { quick, only }
+    pub(crate) fn new(quick: bool, only: Option<String>, chaos: chaos::Options) -> Self {
+        Self { quick, only, chaos }
+    }
+
+    /// What the chaos run was told.
+    pub(crate) fn chaos(&self) -> &chaos::Options {
+        &self.chaos
     }
 
     /// Whether a part of the scenario is to be measured; says so if it is.

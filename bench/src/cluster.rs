@@ -76,6 +76,6 @@ pub(crate) fn supervise(arguments: Vec<OsString>) -> ExitCode {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a command line is where the environment is read")]
-fn environment(name: &str) -> Option<OsString> {
+pub(crate) fn environment(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use bench::Bench;
-use scenarios::{SCENARIOS, Scenario, single};
+use scenarios::{SCENARIOS, Scenario, chaos, single};
 
 /// Measures Reveille on this machine.
 #[derive(Debug, Parser)]
@@ -48,6 +48,9 @@ struct Arguments {
     /// Measure only the parts of the scenario whose name contains this text, where a scenario has parts.
     #[arg(long)]
     only: Option<String>,
+
+    #[command(flatten)]
+    chaos: chaos::Options,
 }
 
 fn listing() -> String {
@@ -79,6 +82,11 @@ fn main() -> ExitCode {
         let url = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
         return ended(scenarios::jobs::measure(&url));
     }
+    // And everybody who takes part in a chaos run.
+    if typed.next_if(|word| word == chaos::CHILD).is_some() {
+        let orders = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
+        return ended(chaos::run_child(&orders));
+    }
     ended(run(&Arguments::parse()))
 }
 
@@ -94,7 +102,7 @@ fn ended(result: anyhow::Result<()>) -> ExitCode {
 
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let bench = Bench::new(arguments.quick, arguments.only.clone());
+    let bench = Bench::new(arguments.quick, arguments.only.clone(), arguments.chaos.clone());
     let report = runtime.block_on((arguments.scenario.run)(&bench))?;
     println!("{}", report.table());
     if arguments.save {
@@ -104,5 +112,5 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.json {
         println!("{}", report.json_line(arguments.quick));
     }
-    Ok(())
+    report.verdict()
 }

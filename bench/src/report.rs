@@ -14,6 +14,8 @@ pub(crate) struct Report {
     versions: String,
     rows: Vec<Row>,
     figures: BTreeMap<&'static str, f64>,
+    words: String,
+    failure: Option<String>,
 }
 
 #[derive(Debug)]
@@ -25,7 +27,7 @@ struct Row {
 
 impl Report {
     pub(crate) fn new(scenario: &'static str, versions: String) -> Self {
-        Self { scenario, versions, rows: Vec::new(), figures: BTreeMap::new() }
+        Self { scenario, versions, rows: Vec::new(), figures: BTreeMap::new(), words: String::new(), failure: None }
     }
 
     /// A line of the table.
@@ -37,6 +39,21 @@ impl Report {
     pub(crate) fn figure(&mut self, name: &'static str, value: f64, unit: &'static str) {
         self.figures.insert(name, value);
         self.row(format!("`{name}`"), value, unit);
+    }
+
+    /// What was typed behind the scenario's name.
+    pub(crate) fn command_words(&mut self, words: &str) {
+        self.words = format!(" {words}");
+    }
+
+    /// The run broke a promise: it is shown all the same, and the program fails.
+    pub(crate) fn fail(&mut self, why: String) {
+        self.failure = Some(why);
+    }
+
+    /// Whether the program may end well.
+    pub(crate) fn verdict(&self) -> anyhow::Result<()> {
+        self.failure.as_ref().map_or(Ok(()), |why| Err(anyhow::anyhow!("{why}")))
     }
 
     /// The table, in Markdown.
@@ -56,7 +73,7 @@ impl Report {
     /// Writes the result where results are kept.
     pub(crate) fn save(&self, quick: bool) -> anyhow::Result<PathBuf> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(format!("{}.md", self.scenario));
-        let command = format!("cargo run --release -p reveille-bench -- {} --save", self.scenario);
+        let command = format!("cargo run --release -p reveille-bench -- {}{} --save", self.scenario, self.words);
         let command = if quick { format!("{command} --quick") } else { command };
         let mut about = machine::description();
         about.push(self.versions.clone());

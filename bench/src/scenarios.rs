@@ -1,5 +1,6 @@
 //! What can be measured.
 
+pub(crate) mod chaos;
 mod delivery;
 mod ground;
 mod http;
@@ -79,5 +80,10 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "jobs-latency",
         about: "from the commit of a job to the start of its handler, and what waiting costs, beside the same rivals",
         run: |bench| Box::pin(jobs_latency::run(bench)),
+    },
+    Scenario {
+        name: "chaos",
+        about: "everything is killed, stopped and cut off while it works, and a ledger says whether anything was lost",
+        run: |bench| Box::pin(chaos::run(bench)),
     },
 ];

@@ -66,7 +66,8 @@ impl Serving {
     }
 }
 
-async fn build() -> anyhow::Result<PathBuf> {
+/// Builds the program, and says where it is.
+pub(crate) async fn build() -> anyhow::Result<PathBuf> {
     progress("building reveille");
     let mut build = Command::new("cargo");
     build.args(["build", "--release", "--quiet", "-p", "reveille-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));

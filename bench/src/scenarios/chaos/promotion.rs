@@ -33,8 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) async fn follow(primary: &mut Ground, dir: &Path, replication: Replication) -> anyhow::Result<Ground> {
     progress("making a standby");
     let (from, to) = (primary.dir().to_owned(), dir.to_owned());
-    primary.close();
     let conninfo = format!("host='{}' port=5432 user=postgres", primary.socket_dir().display());
+    primary.close();
     tokio::task::spawn_blocking(move || copy(&from, &to, &conninfo)).await??;
     primary.open()?;
     let standby = Ground::start(dir)?;

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use super::{Connection, Database, DatabaseError};
 use counts::Counts;
 pub use counts::LaneFigures;
+pub(crate) use crew::interrupts;
 use crew::{Crew, Request};
 
 /// What a lane does with a batch.
@@ -40,7 +41,7 @@ pub(crate) trait Work: Send + Sync + 'static {
             error,
             DatabaseError::Unreachable { .. } | DatabaseError::Transient { .. } | DatabaseError::NotCommitted { .. }
         );
-        passing || crew::interrupts(error)
+        passing || interrupts(error)
     }
 
     /// Do all of it, and answer in the order of the items. After an error the items come back and are tried again, some of

@@ -32,7 +32,7 @@ use super::statements::LEASED;
 use crate::database::lane::{Lane, LaneFigures};
 use memory::Memory;
 use settlement::{End, Place};
-use work::{Answer, Ask, Renewal, Settling, Verdict};
+use work::{Answer, Ask, Heard, Renewal, Settling, Verdict};
 
 /// A lease longer than this is a mistake.
 const LEASE_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -60,7 +60,7 @@ impl Settler {
             match settlement.lease {
                 Some(lease) => {
                     answers.push(None);
-                    asks.push(Ask::Settle(settlement, lease, None));
+                    asks.push(Ask::Settle(settlement, lease, Heard::Nothing));
                 }
                 None => answers.push(Some(Ok(auto_acked(&settlement.end)))),
             }
@@ -69,6 +69,7 @@ impl Settler {
         let fill = |answer: Option<_>| {
             answer.unwrap_or_else(|| match laned.next() {
                 Some(Ok(Answer::Settled(verdict))) => Ok(verdict),
+                Some(Ok(Answer::Unknown(error))) => Err(error.into()),
                 Some(Err(error)) => Err(error),
                 Some(Ok(Answer::Renewed(_))) | None => Err(MessagesError::Closed),
             })
@@ -89,7 +90,7 @@ impl Settler {
         match self.lane.send(vec![Ask::Renew(renewal)]).await.pop() {
             Some(Ok(Answer::Renewed(renewed))) => Ok(renewed),
             Some(Err(error)) => Err(error),
-            Some(Ok(Answer::Settled(_))) | None => Err(MessagesError::Closed),
+            Some(Ok(Answer::Settled(_) | Answer::Unknown(_))) | None => Err(MessagesError::Closed),
         }
     }
 }

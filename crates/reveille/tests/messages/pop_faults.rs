@@ -78,6 +78,45 @@ async fn what_was_claimed_for_a_consumer_that_went_away_goes_to_the_next_without
     assert_eq!(number(&watcher, "select epoch from reveille.cursor").await, 2);
 }
 
+/// Its answer stood still for longer than the lease; somebody else has done the work meanwhile.
+#[tokio::test]
+async fn what_was_claimed_for_a_consumer_that_went_away_goes_to_nobody_after_its_lease_has_ended() {
+    let db = TestDatabase::new().await;
+    let (proxy, url) = db.proxied().await;
+    let options = DatabaseOptions::new(&url).listen_url(db.url()).heartbeat(NEVER);
+    let database = soon(Database::connect(options)).await.unwrap();
+    let events: Events<Event> = Events::new();
+    let told = events.clone();
+    let observer = Arc::new(move |event: &Event| told.record(*event));
+    let messages = Messages::new(&database, MessagesOptions::default().observer(observer));
+    let node = Node { messages, events }.proven().await;
+    let other = Node::on(&db).await;
+    drained(&node).await;
+    let (mut holder, watcher) = (db.client().await, db.client().await);
+    watcher.batch_execute("update reveille.queue set lease = '1 second'").await.unwrap();
+    let gone = node.parked(mail()).await;
+    let mut next = Box::pin(node.messages.pop(mail().wait(WAIT)));
+    assert!(poll!(&mut next).is_pending());
+    let held = holder.transaction().await.unwrap();
+    held.execute("lock table reveille.cursor in access exclusive mode", &[]).await.unwrap();
+    push(&other.messages, "mail", "done").await;
+    until_blocked(&watcher, 1).await;
+    proxy.stall();
+    held.rollback().await.unwrap();
+
+    // Not before the lease has ended, for it was claimed for the node.
+    let batch = soon(other.messages.pop(mail().wait(WAIT))).await.unwrap().unwrap();
+    other.messages.complete(&batch).await.pop().unwrap().unwrap();
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    proxy.heal();
+    push(&other.messages, "mail", "new").await;
+
+    assert_eq!(texts(&batch), ["done"]);
+    assert_eq!(batch.partitions[0].deliveries, 2, "the node had claimed it");
+    assert_eq!(texts(&soon(next).await.unwrap().unwrap()), ["new"]);
+}
+
 #[tokio::test]
 async fn what_was_claimed_for_a_consumer_that_went_away_is_released_uncharged_when_nobody_else_waits_here() {
     let db = TestDatabase::new().await;

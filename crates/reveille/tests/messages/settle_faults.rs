@@ -11,9 +11,9 @@ use reveille::messages::{
 };
 use reveille_testkit::Direction;
 
-use crate::pop_kit::{group, number, pop, pop_queue, push_to, stranded};
+use crate::pop_kit::{group, number, pop, pop_queue, push_to, spawn, stranded};
 use crate::settle_kit::{RELEASED, complete, deadlocks, settle};
-use crate::support::{Fixture, item, queue, soon};
+use crate::support::{Fixture, item, queue, soon, until_blocked};
 
 #[tokio::test]
 async fn an_ack_whose_answer_was_lost_is_found_to_have_happened() {
@@ -30,6 +30,35 @@ async fn an_ack_whose_answer_was_lost_is_found_to_have_happened() {
     assert_eq!(settled, Settled::Already);
     assert_eq!(it.cursor().await.committed, 2);
     assert_eq!(settle(&it.messages, Settlement::complete(&batch.partitions[0])).await, Settled::Already);
+}
+
+/// The first attempt counts and its answer is lost; before the second, somebody has claimed what follows. To say now that the
+/// lease was lost would be to say that the work did not count.
+#[tokio::test]
+async fn an_ack_that_cannot_tell_whether_it_counted_does_not_say_that_its_lease_was_lost() {
+    let it = Fixture::new().await;
+    push_to(&it.messages, "mail", "a", &["warm", "1", "2"]).await;
+    let (proxy, url) = it.db.proxied().await;
+    let remote = it.node_at(&url, MessagesOptions::default()).await;
+    complete(&remote, &pop_queue(&remote, "mail", 1).await).await;
+    let batch = pop_queue(&it.messages, "mail", 1).await;
+    let (mut holder, watcher) = (it.client().await, it.client().await);
+    let held = holder.transaction().await.unwrap();
+    held.execute("select from reveille.cursor for update", &[]).await.unwrap();
+    let acked = Settlement::complete(&batch.partitions[0]);
+    let settling = spawn(async move { remote.settle(vec![acked]).await.pop().unwrap() });
+    until_blocked(&watcher, 1).await;
+
+    // The server has the statement, and nobody hears what became of it until the next is claimed.
+    proxy.stall();
+    proxy.cut();
+    held.rollback().await.unwrap();
+    let next = soon(it.messages.pop(Pop::queue(queue("mail")).wait(Duration::from_secs(10)))).await.unwrap().unwrap();
+    proxy.heal();
+    let settled = soon(settling).await.unwrap();
+
+    assert_eq!((it.cursor().await.committed, next.partitions[0].messages[0].seq), (2, 3), "it counted");
+    assert!(matches!(settled, Err(MessagesError::Database(_))), "{settled:?}");
 }
 
 #[tokio::test]

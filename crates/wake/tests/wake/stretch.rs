@@ -191,7 +191,8 @@ async fn a_look_that_followed_what_it_was_told_leaves_the_dues_as_they_are() {
     settle().await;
     let before = seen.stretches();
 
-    tokio::time::sleep(secs(21)).await;
+    tokio::time::advance(secs(21)).await;
+    settle().await;
 
     let after = seen.stretches();
     assert_eq!(after.len(), before.len() + 1, "the due rang");

@@ -213,7 +213,7 @@ impl<W: Work> Crew<W> {
 }
 
 /// Whether it may have taken effect all the same.
-pub(super) fn interrupts(error: &DatabaseError) -> bool {
+pub(crate) fn interrupts(error: &DatabaseError) -> bool {
     matches!(
         error,
         DatabaseError::Lost { .. } | DatabaseError::Timeout { cause: None, .. } | DatabaseError::UnknownOutcome { .. }

@@ -228,6 +228,7 @@ fn wish(asked: &reveille_wake::Asked<Key, Ask>, called: &HashSet<&Key>) -> Wish 
         ask: Arc::clone(&asked.ask),
         spots,
         lease: LeaseId::random(),
+        since: tokio::time::Instant::now(),
         claims: Vec::new(),
         again: false,
         refused: None,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use reveille_wake::DemandId;
+use tokio::time::Instant;
 
 use super::Pop;
 use crate::messages::error::MessagesError;
@@ -52,6 +53,8 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(super) struct Haul {
     pub(super) lease: LeaseId,
+    /// Before the claim was asked for.
+    pub(super) since: Instant,
     pub(super) auto: bool,
     pub(super) group: GroupName,
     pub(super) partitions: Vec<PartitionLease>,
@@ -65,10 +68,20 @@ impl Haul {
     /// Whether another demand may have it: it could have claimed all of it itself.
     pub(super) fn suits(&self, ask: &Ask) -> bool {
         let messages: usize = self.partitions.iter().map(|partition| partition.messages.len()).sum();
-        self.auto == ask.auto
+        !self.is_over()
+            && self.auto == ask.auto
             && self.partitions.len() <= ask.partitions
             && messages <= ask.batch
             && self.partitions.iter().all(|partition| ask.keys.iter().any(|key| covers(key, partition)))
+    }
+}
+
+impl Haul {
+    /// A process that was stopped, or a line that stood still, may bring a claim after its end: others may have settled it
+    /// by now, and whoever got it could do nothing with it.
+    fn is_over(&self) -> bool {
+        let held = self.since.elapsed();
+        !self.auto && self.partitions.iter().any(|partition| partition.lease_time <= held)
     }
 }
 
@@ -115,6 +128,8 @@ pub(super) struct Wish {
     pub(super) spots: Vec<Spot>,
     /// A name for this look's claims alone: releasing what one look lost must not touch what the next one brings.
     pub(super) lease: LeaseId,
+    /// When the look began.
+    pub(super) since: Instant,
     pub(super) claims: Vec<PartitionLease>,
     /// Its names must be resolved again.
     pub(super) again: bool,
@@ -138,6 +153,7 @@ impl Wish {
     /// What it has in hand, if anything.
     pub(super) fn into_haul(self) -> Option<Haul> {
         let (auto, group) = (self.ask.auto, self.ask.group.clone());
-        (!self.claims.is_empty()).then_some(Haul { lease: self.lease, auto, group, partitions: self.claims })
+        let (lease, since) = (self.lease, self.since);
+        (!self.claims.is_empty()).then_some(Haul { lease, since, auto, group, partitions: self.claims })
     }
 }

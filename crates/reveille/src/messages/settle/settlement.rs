@@ -124,6 +124,16 @@ impl End {
         }
     }
 
+    /// Whether an attempt of which nobody heard may have moved the cursor to `committed`, now that another holds the place.
+    pub(super) fn may_have_counted(&self, committed: Option<i64>) -> bool {
+        match self {
+            Self::Whole(seq) | Self::Through(seq) => committed.is_none_or(|committed| committed >= *seq),
+            Self::At(..) => true,
+            // Whoever gives something back does not ask what became of it.
+            Self::Released => false,
+        }
+    }
+
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Whole(_) | Self::Through(_) => Outcome::Completed.word(),

@@ -1,7 +1,8 @@
 //! One batch of the ack lane: whole leases in one statement, renewals in another, all the rest in a third.
 //!
 //! Every statement is fenced by the nonce of the claim, and a repeat is found to be one: a batch whose answer was lost is
-//! simply tried again.
+//! simply tried again. Only where somebody has claimed meanwhile what follows can the repeat not tell whether the first
+//! attempt counted; then the answer is that nobody knows.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::settlement::{End, Place, Settled, Settlement};
-use crate::database::lane::{Failed, Work};
+use crate::database::lane::{Failed, Work, interrupts};
 use crate::database::{Connection, DatabaseError, Param};
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
@@ -27,10 +28,22 @@ pub(super) struct Settling {
 /// One thing asked of it.
 #[derive(Debug)]
 pub(super) enum Ask {
-    /// A settlement under a lease, and what became of it if an earlier attempt got so far.
-    Settle(Settlement, LeaseId, Option<Verdict>),
+    /// A settlement under a lease, and what is known of it.
+    Settle(Settlement, LeaseId, Heard),
     /// More time.
     Renew(Renewal),
+}
+
+/// What earlier attempts brought.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// There was none.
+    Nothing,
+    /// One had no answer, for this reason.
+    Cut(DatabaseError),
+    /// It will never be known whether that one counted.
+    Never(DatabaseError),
+    Verdict(Verdict),
 }
 
 /// More time for every partition of a lease.
@@ -45,6 +58,8 @@ pub(super) struct Renewal {
 #[derive(Debug)]
 pub(super) enum Answer {
     Settled(Verdict),
+    /// It may have been settled, or not.
+    Unknown(DatabaseError),
     /// `None` when the lease holds nothing any more.
     Renewed(Option<Renewed>),
 }
@@ -84,10 +99,17 @@ impl Work for Settling {
     async fn run(&self, connection: &mut Connection, mut items: Vec<Ask>) -> Result<Vec<Answer>, Failed<Ask>> {
         let renewed = match self.run_all(connection, &mut items).await {
             Ok(renewed) => renewed,
-            Err(error) => return Err((error, items)),
+            Err(error) => {
+                if interrupts(&error) {
+                    unanswered(&mut items, &error);
+                }
+                return Err((error, items));
+            }
         };
         let answer = |item: &Ask| match item {
-            Ask::Settle(_, _, verdict) => Answer::Settled(verdict.unwrap_or(LOST)),
+            Ask::Settle(_, _, Heard::Verdict(verdict)) => Answer::Settled(*verdict),
+            Ask::Settle(_, _, Heard::Never(error)) => Answer::Unknown(error.clone()),
+            Ask::Settle(_, _, Heard::Nothing | Heard::Cut(_)) => Answer::Settled(LOST),
             Ask::Renew(renewal) => Answer::Renewed(renewed.get(&renewal.lease).copied()),
         };
         Ok(items.iter().map(answer).collect())
@@ -236,15 +258,27 @@ impl<'s> Arrays<'s> {
 /// Settlements that nothing is known of yet, by their place in the batch.
 fn open(items: &[Ask]) -> impl Iterator<Item = (usize, &Settlement, LeaseId)> {
     items.iter().enumerate().filter_map(|(at, item)| match item {
-        Ask::Settle(settlement, lease, None) => Some((at, settlement, *lease)),
-        Ask::Settle(_, _, Some(_)) | Ask::Renew(_) => None,
+        Ask::Settle(settlement, lease, Heard::Nothing | Heard::Cut(_)) => Some((at, settlement, *lease)),
+        Ask::Settle(_, _, Heard::Verdict(_) | Heard::Never(_)) | Ask::Renew(_) => None,
     })
 }
 
-fn note(item: &mut Ask, found: Verdict) {
-    if let Ask::Settle(_, _, verdict) = item {
-        *verdict = Some(found);
+/// Whatever has no verdict yet may have been settled by the attempt that failed.
+fn unanswered(items: &mut [Ask], error: &DatabaseError) {
+    for item in items {
+        if let Ask::Settle(_, _, heard @ Heard::Nothing) = item {
+            *heard = Heard::Cut(error.clone());
+        }
     }
+}
+
+fn note(item: &mut Ask, found: Verdict) {
+    let Ask::Settle(settlement, _, heard) = item else { return };
+    let lost = found.settled == Settled::LeaseLost;
+    *heard = match std::mem::replace(heard, Heard::Nothing) {
+        Heard::Cut(error) if lost && settlement.end.may_have_counted(found.before) => Heard::Never(error),
+        _ => Heard::Verdict(found),
+    };
 }
 
 pub(super) fn verdict(row: &Row) -> Verdict {

@@ -57,7 +57,7 @@ impl Script {
     }
 
     fn delivered_to(&mut self, group: &str, lease: &str, keys: &[Key]) -> &mut Self {
-        let (asked, group, lease) = (self.now, group.to_owned(), lease.to_owned());
+        let (asked, group, lease) = (self.now + 1, group.to_owned(), lease.to_owned());
         let keys = keys.iter().copied().collect();
         self.note(Event::Delivered { asked, place: place(), group, lease, attempt: 1, keys });
         self

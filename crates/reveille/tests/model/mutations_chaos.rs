@@ -48,7 +48,8 @@ async fn a_settle_that_believes_any_lease_is_noticed() {
     let rule = "when asked.nonce is not null and held.nonce is distinct from asked.nonce then 'lost'";
     let world = world_with("settle", rule, "when false then 'lost'").await;
 
-    let faults = chaos::run(&world, TIME, 2).await;
+    // It takes a lease that ended under its holder: rare, and rarer on a busy machine.
+    let faults = chaos::run(&world, TIME * 4, 2).await;
 
     assert!(!faults.list.is_empty(), "nobody noticed: {faults:?}");
     world.close().await;

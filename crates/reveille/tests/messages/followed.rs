@@ -2,11 +2,9 @@
 //!
 //! In each of them somebody is left without: otherwise there would be nothing to search for.
 
-use std::sync::Arc;
-
 use reveille::database::{Database, DatabaseOptions};
 use reveille::messages::{Batch, Messages, MessagesOptions, Pop};
-use reveille_testkit::{Events, TestDatabase};
+use reveille_testkit::TestDatabase;
 use reveille_wake::{Cause, Event};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -115,11 +113,7 @@ async fn a_told_partition_that_somebody_has_locked_is_searched_for() {
 async fn news_reaches_every_set_of_queues_of_a_process() {
     let db = TestDatabase::new().await;
     let database = Database::connect(DatabaseOptions::new(db.url()).heartbeat(NEVER)).await.unwrap();
-    let events = Events::new();
-    let told = events.clone();
-    let observer = Arc::new(move |event: &Event| told.record(*event));
-    let node = Node { messages: Messages::new(&database, MessagesOptions::default().observer(observer)), events };
-    let node = node.proven().await;
+    let node = Node::over(&database).proven().await;
     let other = Messages::new(&database, MessagesOptions::default());
     let mut consumers = waiting(&node, &["a"], 2).await;
 

@@ -1,15 +1,13 @@
 //! Consumers that go away, connections that break, and crowds.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::poll;
 use reveille::database::{Database, DatabaseOptions};
 use reveille::messages::{Batch, Messages, MessagesOptions, Pop};
-use reveille_testkit::{Direction, Events, TestDatabase};
-use reveille_wake::Event;
+use reveille_testkit::{Direction, TestDatabase};
 
 use crate::pop_kit::{NEVER, Node, WAIT, group, none, number, pop_queue, push_to, spawn, texts};
 use crate::support::{push, queue, soon, until_blocked};
@@ -30,12 +28,7 @@ async fn a_claim_whose_answer_was_lost_is_released_at_once_and_charges_nobody() 
     let db = TestDatabase::new().await;
     let (proxy, url) = db.proxied().await;
     let options = DatabaseOptions::new(&url).listen_url(db.url()).heartbeat(NEVER);
-    let database = soon(Database::connect(options)).await.unwrap();
-    let events: Events<Event> = Events::new();
-    let told = events.clone();
-    let observer = Arc::new(move |event: &Event| told.record(*event));
-    let messages = Messages::new(&database, MessagesOptions::default().observer(observer));
-    let node = Node { messages, events }.proven().await;
+    let node = Node::with(options).await.proven().await;
     let producer = Node::on(&db).await;
     drained(&node).await;
     // Once as it will be, so that every statement of a look is prepared: the next answer is that to the claim.
@@ -84,12 +77,7 @@ async fn what_was_claimed_for_a_consumer_that_went_away_goes_to_nobody_after_its
     let db = TestDatabase::new().await;
     let (proxy, url) = db.proxied().await;
     let options = DatabaseOptions::new(&url).listen_url(db.url()).heartbeat(NEVER);
-    let database = soon(Database::connect(options)).await.unwrap();
-    let events: Events<Event> = Events::new();
-    let told = events.clone();
-    let observer = Arc::new(move |event: &Event| told.record(*event));
-    let messages = Messages::new(&database, MessagesOptions::default().observer(observer));
-    let node = Node { messages, events }.proven().await;
+    let node = Node::with(options).await.proven().await;
     let other = Node::on(&db).await;
     drained(&node).await;
     let (mut holder, watcher) = (db.client().await, db.client().await);

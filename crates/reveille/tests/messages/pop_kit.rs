@@ -33,12 +33,18 @@ impl Node {
     }
 
     pub(crate) async fn at(url: &str, heartbeat: Duration) -> Self {
-        let options = DatabaseOptions::new(url).heartbeat(heartbeat);
-        let database = soon(Database::connect(options)).await.expect("connects");
+        Self::with(DatabaseOptions::new(url).heartbeat(heartbeat)).await
+    }
+
+    pub(crate) async fn with(options: DatabaseOptions) -> Self {
+        Self::over(&soon(Database::connect(options)).await.expect("connects"))
+    }
+
+    pub(crate) fn over(database: &Database) -> Self {
         let events = Events::new();
         let told = events.clone();
         let observer = Arc::new(move |event: &Event| told.record(*event));
-        let messages = Messages::new(&database, MessagesOptions::default().observer(observer));
+        let messages = Messages::new(database, MessagesOptions::default().observer(observer));
         Self { messages, events }
     }
 

@@ -6,23 +6,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reveille::messages::{
-    Acknowledgement, Changes, DeadLetters, GroupName, Messages, MessagesError, MessagesOptions, Outcome,
+    Acknowledgement, Batch, Changes, DeadLetters, GroupName, Messages, MessagesError, MessagesOptions, Outcome,
     PartitionLease, Pop, SeekTo, Settled, Settlement, TransactionOutcome,
 };
-use reveille_testkit::Direction;
+use reveille_testkit::{Direction, FaultProxy};
 
 use crate::pop_kit::{group, number, pop, pop_queue, push_to, spawn, stranded};
 use crate::settle_kit::{RELEASED, complete, deadlocks, settle};
 use crate::support::{Fixture, item, queue, soon, until_blocked};
 
-#[tokio::test]
-async fn an_ack_whose_answer_was_lost_is_found_to_have_happened() {
-    let it = Fixture::new().await;
+/// A node behind a proxy that has acked before, and the first of two messages, leased.
+async fn remote_and_batch(it: &Fixture) -> (FaultProxy, Messages, Batch) {
     push_to(&it.messages, "mail", "a", &["warm", "1", "2"]).await;
     let (proxy, url) = it.db.proxied().await;
     let remote = it.node_at(&url, MessagesOptions::default()).await;
     complete(&remote, &pop_queue(&remote, "mail", 1).await).await;
     let batch = pop_queue(&it.messages, "mail", 1).await;
+    (proxy, remote, batch)
+}
+
+#[tokio::test]
+async fn an_ack_whose_answer_was_lost_is_found_to_have_happened() {
+    let it = Fixture::new().await;
+    let (proxy, remote, batch) = remote_and_batch(&it).await;
 
     proxy.cut_after(Direction::ToClient, 0);
     let settled = settle(&remote, Settlement::complete(&batch.partitions[0])).await;
@@ -37,11 +43,7 @@ async fn an_ack_whose_answer_was_lost_is_found_to_have_happened() {
 #[tokio::test]
 async fn an_ack_that_cannot_tell_whether_it_counted_does_not_say_that_its_lease_was_lost() {
     let it = Fixture::new().await;
-    push_to(&it.messages, "mail", "a", &["warm", "1", "2"]).await;
-    let (proxy, url) = it.db.proxied().await;
-    let remote = it.node_at(&url, MessagesOptions::default()).await;
-    complete(&remote, &pop_queue(&remote, "mail", 1).await).await;
-    let batch = pop_queue(&it.messages, "mail", 1).await;
+    let (proxy, remote, batch) = remote_and_batch(&it).await;
     let (mut holder, watcher) = (it.client().await, it.client().await);
     let held = holder.transaction().await.unwrap();
     held.execute("select from reveille.cursor for update", &[]).await.unwrap();

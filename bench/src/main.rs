@@ -21,8 +21,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
 
 use bench::Bench;
+use report::Report;
 use scenarios::{SCENARIOS, Scenario, chaos, single};
 
 /// Measures Reveille on this machine.
@@ -103,7 +105,7 @@ fn ended(result: anyhow::Result<()>) -> ExitCode {
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let bench = Bench::new(arguments.quick, arguments.only.clone(), arguments.chaos.clone());
-    let report = runtime.block_on((arguments.scenario.run)(&bench))?;
+    let report = runtime.block_on(unless_ended((arguments.scenario.run)(&bench)))?;
     println!("{}", report.table());
     if arguments.save {
         let path = report.save(arguments.quick)?;
@@ -113,4 +115,14 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{}", report.json_line(arguments.quick));
     }
     report.verdict()
+}
+
+/// What comes of it, unless somebody ends this program first: then whatever it has started goes with it.
+async fn unless_ended(measured: impl Future<Output = anyhow::Result<Report>>) -> anyhow::Result<Report> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        report = measured => report,
+        _ = interrupt.recv() => anyhow::bail!("interrupted"),
+        _ = terminate.recv() => anyhow::bail!("ended from outside"),
+    }
 }

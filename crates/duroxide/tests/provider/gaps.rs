@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use duroxide::providers::Provider;
-use reveille_testkit::TestDatabase;
+use duroxide::providers::{Provider, WorkItem};
+use reveille_testkit::{TestDatabase, connect};
 
 use crate::fault_harness::{LONG, WAIT, activity, open, start, take_activity, take_turn, woken};
 
@@ -55,6 +55,26 @@ async fn a_turn_that_is_given_back_with_a_delay_wakes_after_it() {
         provider.abandon_orchestration_item(&token, Some(SECOND), false).await.unwrap();
     })
     .await;
+}
+
+/// Otherwise a look between two of them takes the order and leaves its cancellation for a turn that never comes.
+#[tokio::test]
+async fn what_was_taken_together_comes_back_at_one_moment() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+    provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
+    for number in 0..100 {
+        let (instance, name) = ("order".to_owned(), format!("step-{number}"));
+        let event = WorkItem::ExternalRaised { instance, name, data: String::new() };
+        provider.enqueue_for_orchestrator(event, None).await.unwrap();
+    }
+    let token = take_turn(&provider, LONG, WAIT).await.unwrap();
+
+    provider.abandon_orchestration_item(&token, Some(LONG), false).await.unwrap();
+
+    let moments = "select count(*), count(distinct visible_at) from duroxide.message where visible_at > now()";
+    let row = connect(&database.url()).await.query_one(moments, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (101, 1));
 }
 
 #[tokio::test]

@@ -19,12 +19,20 @@ pub(crate) async fn counted<W>(span: Duration, workers: usize, work: W) -> anyho
 where
     W: AsyncFn(usize) -> anyhow::Result<usize>,
 {
+    counted_up_to(u64::MAX, span, workers, work).await
+}
+
+/// The same, and over as soon as `most` was done.
+pub(crate) async fn counted_up_to<W>(most: u64, span: Duration, workers: usize, work: W) -> anyhow::Result<f64>
+where
+    W: AsyncFn(usize) -> anyhow::Result<usize>,
+{
     let done = AtomicU64::new(0);
     let began = Instant::now();
     let loops = (0..workers).map(|worker| {
         let (work, done) = (&work, &done);
         async move {
-            while began.elapsed() < span {
+            while began.elapsed() < span && done.load(Ordering::Relaxed) < most {
                 let did = work(worker).await?;
                 done.fetch_add(did as u64, Ordering::Relaxed);
             }

@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 use crate::bench::{Bench, progress};
 use crate::cluster::Cluster;
-use crate::measure::{counted, median, ratio};
+use crate::measure::{counted_up_to, median, ratio};
 use crate::notify;
 use crate::peer::build_rivals;
 use crate::report::Report;
@@ -109,12 +109,6 @@ impl Field<'_> {
                 continue;
             }
             let rivals = self.rivals(&format!("pop-{batch}"), BYTES).await?;
-            for rival in &rivals {
-                let backlog = self.bench.pick(20_000, 100_000) * if batch == 100 { 5 } else { 1 };
-                for _ in 0..backlog / 1000 {
-                    rival.push(0, 1000).await?;
-                }
-            }
             let rates = self.rounds(&rivals, batch, Step::Take).await?;
             rows(report, &format!("pop and ack, batch {batch}"), &rates);
             self.empty_rivals().await?;
@@ -157,14 +151,25 @@ impl Field<'_> {
     ) -> anyhow::Result<Vec<Vec<f64>>> {
         let mut rates = vec![Vec::new(); rivals.len()];
         for rival in rivals {
+            self.fill(rival, batch, step).await?;
             step.run(rival, Duration::from_millis(200), callers, batch).await?;
         }
         for _ in 0..self.bench.rounds() {
             for (rival, rates) in rivals.iter().zip(&mut rates) {
+                self.fill(rival, batch, step).await?;
                 rates.push(step.run(rival, self.bench.span(), callers, batch).await?);
             }
         }
         Ok(rates)
+    }
+
+    /// More than those who only take will take.
+    async fn fill(&self, rival: &Rival, batch: usize, step: Step) -> anyhow::Result<()> {
+        let missing = if let Step::Take = step { backlog(batch) } else { 0 };
+        for _ in 0..missing / 1000 {
+            rival.push(0, 1000).await?;
+        }
+        Ok(())
     }
 
     async fn empty_rivals(&self) -> anyhow::Result<()> {
@@ -185,7 +190,9 @@ enum Step {
 impl Step {
     /// Runs callers for a while; messages per second.
     async fn run(self, rival: &Rival, span: Duration, callers: usize, batch: usize) -> anyhow::Result<f64> {
-        counted(span, callers, async |caller| {
+        // What is filled in is not taken to its end: the last of it would be waited for.
+        let most = if let Self::Take = self { backlog(batch) as u64 * 9 / 10 } else { u64::MAX };
+        counted_up_to(most, span, callers, async |caller| {
             if !matches!(self, Self::Take) {
                 rival.push(caller, batch).await?;
             }
@@ -197,6 +204,11 @@ impl Step {
         })
         .await
     }
+}
+
+/// How much is there for those who only take, batch by batch.
+fn backlog(batch: usize) -> usize {
+    if batch == 1 { 20_000 } else { 100_000 }
 }
 
 fn rows(report: &mut Report, what: &str, rates: &[Vec<f64>]) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
+use reveille::uuid::Uuid;
 use tokio::sync::Mutex;
 
 use crate::measure::{counted, quantile};
@@ -84,17 +85,17 @@ impl Queue {
     /// One call goes to one partition, the next call to the next one.
     fn push_body(&self, batch: usize) -> String {
         let partition = self.next.fetch_add(1, Ordering::Relaxed) % self.partitions;
-        let first = self.pushed.fetch_add(batch, Ordering::Relaxed);
-        self.items((0..batch).map(|n| (partition, first + n)))
+        self.items(std::iter::repeat_n(partition, batch))
     }
 
-    fn items(&self, items: impl Iterator<Item = (usize, usize)>) -> String {
+    /// A message for each of the partitions, with a transaction id as official clients make them.
+    fn items(&self, partitions: impl ExactSizeIterator<Item = usize>) -> String {
+        self.pushed.fetch_add(partitions.len(), Ordering::Relaxed);
         let (name, body) = (&self.name, "x".repeat(BODY));
-        let items: Vec<String> = items
-            .map(|(partition, n)| {
-                format!(
-                    r#"{{"queue":"{name}","partition":"{partition}","transactionId":"{n:036}","payload":"{body}"}}"#
-                )
+        let items: Vec<String> = partitions
+            .map(|partition| {
+                let id = Uuid::now_v7();
+                format!(r#"{{"queue":"{name}","partition":"{partition}","transactionId":"{id}","payload":"{body}"}}"#)
             })
             .collect();
         format!(r#"{{"items":[{}]}}"#, items.join(","))
@@ -113,8 +114,7 @@ impl Load {
         let mut client = self.clients[0].lock().await;
         for first in (0..self.queue.partitions).step_by(1000) {
             let some = first..self.queue.partitions.min(first + 1000);
-            let from = self.queue.pushed.fetch_add(some.len(), Ordering::Relaxed);
-            let body = self.queue.items(some.enumerate().map(|(n, partition)| (partition, from + n)));
+            let body = self.queue.items(some);
             client.wire.post("/api/v1/push", &body).await?.expect(201)?;
         }
         Ok(())

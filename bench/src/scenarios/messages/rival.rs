@@ -39,12 +39,13 @@ static ROW_SEND: Statement = Statement {
 };
 static ROW_READ: Statement = Statement {
     name: "bench/row_read",
+    // By an array of ids: a join would be planned for a tenth of the table, whatever the limit is.
     sql: "-- Claims the oldest ready rows.
 with picked as materialized (
   select id from bench_row where state = 0 order by id limit $1 for update skip locked
 )
 update bench_row set state = 1, lease_until = clock_timestamp() + interval '1 minute'
-from picked where bench_row.id = picked.id returning bench_row.id, bench_row.payload",
+where id = any (array(select id from picked)) returning id, payload",
     types: &[Type::INT4],
 };
 static ROW_DELETE: Statement = Statement {

@@ -37,25 +37,48 @@ begin
     returning outbox.id, due.partition, due.dedup_window, outbox.message_id, outbox.transaction_id, outbox.trace_id,
               outbox.producer, outbox.key_id, outbox.payload
   ), named as materialized (
-    select taken.*,
-           case when taken.dedup_window > '0' then {schema}.dedup_key(taken.transaction_id) end as key
-    from taken
+    select keyed.*, coalesce(substr(keyed.key::text, 15, 1) = '7', false) as grows
+    from (
+      select taken.*, case when taken.dedup_window > '0' then {schema}.dedup_key(taken.transaction_id) end as key
+      from taken
+    ) as keyed
   ), remembered as (
     insert into {schema}.dedup as seen (partition, key, id, until)
     select distinct on (named.partition, named.key)
            named.partition, named.key, named.message_id, clock_timestamp() + named.dedup_window
     from named
-    where named.key is not null
+    where named.key is not null and not named.grows
     order by named.partition, named.key, named.id
     on conflict (partition, key) do update
       set id = excluded.id, until = excluded.until
       where seen.until <= clock_timestamp()
     returning seen.id
+  ), begun as (
+    -- Each a run of its own. The heads were taken by a statement before: whatever run there is, this one sees it.
+    insert into {schema}.dedup_run (partition, low, high, ids, until)
+    select new.partition, new.key, new.key, array[new.message_id], clock_timestamp() + new.dedup_window
+    from (
+      select distinct on (named.partition, named.key) named.*
+      from named
+      where named.grows
+      order by named.partition, named.key, named.id
+    ) as new
+    where not exists (
+      select
+      from {schema}.dedup_run as seen
+      where seen.partition = new.partition
+        and seen.high >= new.key
+        and seen.high <= {schema}.dedup_reach(new.key)
+        and seen.low <= new.key
+        and seen.until > clock_timestamp()
+        and new.key = any (coalesce(seen.keys, array[seen.high]))
+    )
+    returning ids[1] as id
   ), kept as (
     select named.*
     from named
-    left join remembered on remembered.id = named.message_id
-    where named.key is null or remembered.id is not null
+    left join (select remembered.id from remembered union all select begun.id from begun) as first on first.id = named.message_id
+    where named.key is null or first.id is not null
   ), counted as (
     select kept.*,
            row_number() over log as place,

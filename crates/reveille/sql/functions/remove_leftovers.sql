@@ -10,6 +10,7 @@ declare
   parts int[];
   removed bigint := 0;
   batch bigint;
+  rest bigint;
 begin
   if exists (select from {schema}.queue where queue.id = in_queue) then
     return 0;
@@ -55,7 +56,13 @@ begin
   );
   get diagnostics batch = row_count;
   removed := removed + batch;
-  if batch > 0 then
+  delete from {schema}.dedup_run
+  where dedup_run.ctid = any (array(
+    select old.ctid from {schema}.dedup_run as old where old.partition = any (parts) limit in_limit
+  ));
+  get diagnostics rest = row_count;
+  removed := removed + rest;
+  if batch + rest > 0 then
     return removed;
   end if;
   delete from {schema}.cursor where cursor.partition = any (parts);

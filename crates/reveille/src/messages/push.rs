@@ -14,6 +14,7 @@ mod item;
 mod key;
 mod lot;
 mod plan;
+mod runs;
 mod within;
 
 use std::hash::{BuildHasher, RandomState};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reveille::messages::{Browse, MessagesOptions, Page, Pop, Subscriptions, Upkeep};
+use uuid::Uuid;
 
 use crate::pop_kit::{Node, group, none, number, pop, pop_queue, push_to, stranded, texts};
 use crate::settle_kit::complete;
@@ -104,15 +105,21 @@ async fn a_lease_on_what_was_retired_ends_well() {
 async fn transaction_ids_are_forgotten_when_their_window_is_over() {
     let it = Fixture::new().await;
     let sent = |text: &str| item("mail", "a", text).transaction_id(text);
-    it.messages.push_one(sent("old")).await.unwrap();
-    it.client().await.execute("update reveille.dedup set until = clock_timestamp()", &[]).await.unwrap();
-    it.messages.push_one(sent("young")).await.unwrap();
+    let [old_run, young_run] = [Uuid::now_v7().to_string(), Uuid::now_v7().to_string()];
+    soon(it.messages.push(vec![sent("old"), sent(&old_run)])).await;
+    for table in ["dedup", "dedup_run"] {
+        let over = format!("update reveille.{table} set until = clock_timestamp()");
+        it.client().await.execute(&over, &[]).await.unwrap();
+    }
+    soon(it.messages.push(vec![sent("young"), sent(&young_run)])).await;
 
     let done = it.messages.maintain().await.unwrap();
 
-    assert_eq!((done.keys, it.count("reveille.dedup").await), (1, 1));
-    assert!(it.messages.push_one(sent("young")).await.unwrap().is_duplicate());
-    assert!(!it.messages.push_one(sent("old")).await.unwrap().is_duplicate());
+    let left = (it.count("reveille.dedup").await, it.count("reveille.dedup_run").await);
+    assert_eq!((done.keys, left), (2, (1, 1)));
+    for (id, known) in [("young", true), (&young_run, true), ("old", false), (&old_run, false)] {
+        assert_eq!(it.messages.push_one(sent(id)).await.unwrap().is_duplicate(), known, "{id}");
+    }
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! A transaction id comes in once within its window.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use reveille::messages::{Messages, MessagesError, PushItem, PushOutcome, Pushed, QueueOptions};
 use tokio::task::JoinSet;
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
 use crate::support::{Fixture, item, queue, seqs, soon, until_blocked};
 
@@ -67,6 +68,16 @@ async fn the_same_id_in_another_partition_is_another_message() {
 
 #[tokio::test]
 async fn two_nodes_that_push_the_same_id_at_once_store_it_once() {
+    stored_once_by_two_nodes("x").await;
+}
+
+/// Nothing but the lock of the head keeps these apart, and both statements began before either had it.
+#[tokio::test]
+async fn two_nodes_that_push_the_same_growing_id_at_once_store_it_once() {
+    stored_once_by_two_nodes(&Uuid::now_v7().to_string()).await;
+}
+
+async fn stored_once_by_two_nodes(id: &str) {
     let fixture = Fixture::new().await;
     let other = fixture.node().await;
     push(&fixture.messages, vec![named("first", "w")]).await;
@@ -75,7 +86,8 @@ async fn two_nodes_that_push_the_same_id_at_once_store_it_once() {
     holder.batch_execute("begin; select from reveille.head for update").await.unwrap();
     let mut pushes = JoinSet::new();
     for node in [fixture.messages.clone(), other] {
-        pushes.spawn(async move { node.push_one(named("both", "x")).await.unwrap() });
+        let both = named("both", id);
+        pushes.spawn(async move { node.push_one(both).await.unwrap() });
     }
     until_blocked(&fixture.client().await, 2).await;
 
@@ -92,15 +104,21 @@ async fn two_nodes_that_push_the_same_id_at_once_store_it_once() {
 #[tokio::test]
 async fn after_the_window_an_id_is_new_again() {
     let fixture = Fixture::new().await;
-    push(&fixture.messages, vec![named("one", "x")]).await;
-    let over = "update reveille.dedup set until = clock_timestamp() - interval '1 second'";
-    fixture.client().await.execute(over, &[]).await.unwrap();
+    let ids = ["x".to_owned(), Uuid::now_v7().to_string()];
+    let items = || ids.iter().map(|id| named("text", id)).collect();
+    push(&fixture.messages, items()).await;
+    for table in ["dedup", "dedup_run"] {
+        let over = format!("update reveille.{table} set until = clock_timestamp() - interval '1 second'");
+        assert_eq!(fixture.client().await.execute(&over, &[]).await.unwrap(), 1);
+    }
 
-    let again = push(&fixture.messages, vec![named("two", "x")]).await;
-    let third = push(&fixture.messages, vec![named("three", "x")]).await;
+    let again = push(&fixture.messages, items()).await;
+    let third = push(&fixture.messages, items()).await;
 
-    assert_eq!(again[0].outcome, PushOutcome::Stored { seq: 2 });
+    assert_eq!(again[0].outcome, PushOutcome::Stored { seq: 3 });
+    assert_eq!(again[1].outcome, PushOutcome::Stored { seq: 4 });
     assert_eq!(third[0].outcome, PushOutcome::Duplicate { of: again[0].id });
+    assert_eq!(third[1].outcome, PushOutcome::Duplicate { of: again[1].id });
 }
 
 #[tokio::test]
@@ -113,4 +131,36 @@ async fn a_queue_without_a_window_remembers_nothing() {
 
     assert!(pushed.iter().all(|pushed| !pushed.is_duplicate()));
     assert_eq!(fixture.count("reveille.dedup").await, 0);
+}
+
+/// Producers with clocks of their own, repeats at the edges of runs, runs within runs, and every third push by SQL.
+#[tokio::test]
+async fn ids_that_grow_are_stored_once_in_whatever_order_they_come() {
+    let fixture = Fixture::new().await;
+    let client = fixture.client().await;
+    let mut chance = fastrand::Rng::with_seed(7);
+    let mut id = || {
+        let rest = std::array::from_fn(|_| chance.u8(..));
+        Builder::from_unix_timestamp_millis(1_800_000_000_000 + chance.u64(0..500), &rest).into_uuid().to_string()
+    };
+    let ids: Vec<String> = (0..400).map(|_| id()).collect();
+    let mut seen = HashSet::new();
+
+    for round in 0..60 {
+        let some: Vec<&String> = (0..chance.usize(1..40)).map(|_| &ids[chance.usize(0..ids.len())]).collect();
+        if round % 3 == 0 {
+            for id in &some {
+                let sent = "select reveille.push('mail', 'x'::bytea, 'a', $1)";
+                client.execute(sent, &[id]).await.unwrap();
+            }
+            seen.extend(some);
+            continue;
+        }
+        let pushed = push(&fixture.messages, some.iter().map(|id| named("x", id)).collect()).await;
+        for (id, pushed) in some.into_iter().zip(pushed) {
+            assert_eq!(pushed.is_duplicate(), !seen.insert(id), "{id} in round {round}");
+        }
+    }
+
+    assert_eq!(fixture.texts("mail", "a").await.len(), seen.len());
 }

@@ -136,7 +136,8 @@ async fn a_deleted_queue_leaves_nothing_and_can_be_made_anew() {
     let fixture = Fixture::new().await;
     let messages = &fixture.messages;
     let other = fixture.node().await;
-    soon(other.push((0..300).map(|n| item("mail", &format!("p{n}"), "x").transaction_id("t")).collect())).await;
+    let grows = uuid::Uuid::now_v7().to_string();
+    soon(other.push((0..300).map(|n| item("mail", &format!("p{n}"), "x").transaction_id(if n % 2 == 0 { &grows } else { "t" })).collect())).await;
     soon(messages.pop(Pop::queue(queue("mail")).partitions(3).batch(10))).await.unwrap();
     fixture.client().await.batch_execute("select reveille.push('mail', '3')").await.unwrap();
     push(messages, "kept", "x").await;
@@ -148,7 +149,7 @@ async fn a_deleted_queue_leaves_nothing_and_can_be_made_anew() {
     for table in ["queue", "partition", "head", "segment"] {
         assert_eq!(fixture.count(&format!("reveille.{table}")).await, 1, "{table}");
     }
-    for table in ["cursor", "consumer_group", "dedup", "outbox"] {
+    for table in ["cursor", "consumer_group", "dedup", "dedup_run", "outbox"] {
         assert_eq!(fixture.count(&format!("reveille.{table}")).await, 0, "{table}");
     }
     // The other node remembers rows that are gone.

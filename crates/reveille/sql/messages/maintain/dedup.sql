@@ -1,4 +1,4 @@
--- Forget transaction ids whose window is over, at most $1 of them. Returns how many.
+-- Forget transaction ids whose window is over, at most $1 of them and $1 runs of them. Returns how many rows that were.
 -- locks:  the rows, skipping locked ones: a push may be about to use one again
 with doomed as materialized (
   select dedup.partition, dedup.key
@@ -11,6 +11,11 @@ with doomed as materialized (
   using doomed
   where dedup.partition = doomed.partition and dedup.key = doomed.key
   returning 1
+), runs as (
+  delete from {schema}.dedup_run
+  where dedup_run.ctid = any (array(
+    select old.ctid from {schema}.dedup_run as old where old.until <= clock_timestamp() limit $1::bigint
+  ))
+  returning 1
 )
-select count(*) as rows
-from gone
+select (select count(*) from gone) + (select count(*) from runs) as rows

@@ -1,7 +1,9 @@
 -- Append a flush: $1 partitions ascending, $2 how many messages each gets; segments by partition $3, first item $4, last
 -- item $5, how many of the partition's items end with it $6, bytes $7; items by id $8, transaction id $9 (null where it is
--- the id), payload $10, trace id $11, producer $12, dedup key $13 (null for none); $14 how many keys are given; $15 the key
--- the payloads are sealed with; $16 whether to look into the outbox, for the queues named $17.
+-- the id), payload $10, trace id $11, producer $12, dedup key $13 (null for none, and for keys that grow); $14 how many of
+-- these are given; $15 the key the payloads are sealed with; $16 whether to look into the outbox, for the queues named $17;
+-- runs of keys that grow as the function remember takes them: $18 partition, $19 least, $20 greatest, $21 first and $22 last
+-- of the keys $23 and their ids $24.
 -- Returns nothing, and does nothing, when a partition or its queue is gone, when a queue wants its payloads sealed and they
 -- are not (or the other way round), when pushes are paused, or when the outbox holds what was committed before this began.
 -- Fails with RV001 when a key was seen before: then ask which ones.
@@ -51,9 +53,21 @@ with early as materialized (
     set id = excluded.id, until = excluded.until
     where seen.until <= clock_timestamp()
   returning 1
+), grown as materialized (
+  select {schema}.remember($18::int[], $19::uuid[], $20::uuid[], $21::int[], $22::int[], $23::uuid[], $24::uuid[], array(
+           select clock_timestamp() + locked.dedup_window
+           from unnest($18::int[]) with ordinality as run (partition, o)
+           join locked on locked.partition = run.partition
+           order by run.o
+         )) as are_new
+  from whole
+  where whole.here and cardinality($18::int[]) > 0
 ), checked as materialized (
-  select case when not whole.here or (select count(*) from kept) = $14 then whole.here
-              else {schema}.refuse_duplicates() end as go
+  select case
+           when not whole.here then false
+           when (select count(*) from kept) = $14 and coalesce((select grown.are_new from grown), true) then true
+           else {schema}.refuse_duplicates()
+         end as go
   from whole
 ), moved as (
   update {schema}.head

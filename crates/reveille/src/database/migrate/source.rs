@@ -61,12 +61,15 @@ macro_rules! functions {
 pub(crate) static OURS: SchemaSource = SchemaSource {
     migrations: migrations![
         1 "ground" "0001_ground.sql", 2 "node" "0002_node.sql", 3 "messages" "0003_messages.sql", 4 "jobs" "0004_jobs.sql",
+        5 "dedup_runs" "0005_dedup_runs.sql",
     ],
     functions: functions![
         "version" "version.sql",
         "refuse_duplicates" "refuse_duplicates.sql",
         "ensure" "ensure.sql",
         "dedup_key" "dedup_key.sql",
+        "dedup_reach" "dedup_reach.sql",
+        "remember" "remember.sql",
         "message_id" "message_id.sql",
         "move_partitions" "move_partitions.sql",
         "move_outbox" "move_outbox.sql",

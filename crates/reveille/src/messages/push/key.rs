@@ -17,6 +17,11 @@ pub(super) fn dedup_key(transaction_id: &str) -> Uuid {
     }
 }
 
+/// Whether keys like this one come in the order of their making: such are remembered by the run.
+pub(super) fn grows(key: &Uuid) -> bool {
+    key.get_version_num() == 7
+}
+
 /// With hyphens and in lower case. Other spellings are other ids.
 fn is_plain(text: &str) -> bool {
     text.len() == 36 && !text.bytes().any(|byte| byte.is_ascii_uppercase())

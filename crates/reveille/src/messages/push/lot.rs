@@ -6,6 +6,8 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::entry::{Entry, Verdict};
+use super::key::grows;
+use super::runs::Runs;
 use crate::database::Param;
 use crate::messages::ground::Ground;
 use crate::messages::ids::{PartitionId, QueueId};
@@ -122,6 +124,8 @@ pub(super) struct Arrays<'a> {
     producers: Option<Vec<Option<&'a str>>>,
     keys: Option<Vec<Option<Uuid>>>,
     key_count: i64,
+    /// Of the keys that grow.
+    runs: Runs,
     key_id: Option<i32>,
     queues: Vec<&'a str>,
 }
@@ -147,8 +151,9 @@ impl<'a> Arrays<'a> {
             transaction_ids: some(members().map(|entry| entry.item.transaction_id.as_deref())),
             trace_ids: some(members().map(|entry| entry.item.trace_id)),
             producers: some(members().map(|entry| entry.item.producer.as_deref())),
-            keys: some(members().map(|entry| entry.guard)),
-            key_count: whole(members().filter(|entry| entry.guard.is_some()).count()).into(),
+            keys: some(members().map(loose_key)),
+            key_count: whole(members().filter(|entry| loose_key(entry).is_some()).count()).into(),
+            runs: Runs::of(members()),
             key_id: lot.key_id,
             queues: lot.queues(entries),
             payloads: Vec::new(),
@@ -180,7 +185,7 @@ impl<'a> Arrays<'a> {
     }
 
     /// In the order of the statement's parameters.
-    pub(super) fn params<'p>(&'p self, check_outbox: &'p bool) -> [Param<'p>; 17] {
+    pub(super) fn params<'p>(&'p self, check_outbox: &'p bool) -> [Param<'p>; 24] {
         [
             &self.partitions,
             &self.counts,
@@ -199,6 +204,13 @@ impl<'a> Arrays<'a> {
             &self.key_id,
             check_outbox,
             &self.queues,
+            &self.runs.partitions,
+            &self.runs.lows,
+            &self.runs.highs,
+            &self.runs.first,
+            &self.runs.last,
+            &self.runs.keys,
+            &self.runs.ids,
         ]
     }
 }
@@ -247,7 +259,12 @@ fn some<T>(values: impl Iterator<Item = Option<T>> + Clone) -> Option<Vec<Option
     values.clone().any(|value| value.is_some()).then(|| values.collect())
 }
 
+/// The key that is remembered by itself.
+fn loose_key(entry: &Entry) -> Option<Uuid> {
+    entry.guard.filter(|key| !grows(key))
+}
+
 /// A flush is far smaller than what this could not hold.
-fn whole(number: usize) -> i32 {
+pub(super) fn whole(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }

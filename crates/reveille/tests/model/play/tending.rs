@@ -123,12 +123,14 @@ impl Play<'_> {
 
     pub(super) async fn forget_transaction_ids(&mut self) {
         let name = self.queue.as_str();
-        let over = format!(
-            "update reveille.dedup set until = clock_timestamp() - interval '1 second'
-             from reveille.queue, reveille.partition
-             where queue.name = '{name}' and partition.queue = queue.id and dedup.partition = partition.id"
-        );
-        self.eye.run(&over).await;
+        for table in ["dedup", "dedup_run"] {
+            let over = format!(
+                "update reveille.{table} as seen set until = clock_timestamp() - interval '1 second'
+                 from reveille.queue, reveille.partition
+                 where queue.name = '{name}' and partition.queue = queue.id and seen.partition = partition.id"
+            );
+            self.eye.run(&over).await;
+        }
         self.model.logs.values_mut().for_each(crate::model::Log::forget);
     }
 

@@ -1,0 +1,17 @@
+-- The key below which every run ends that holds this one: keys of one run were made within 64 ms, by their own clocks.
+-- The library cuts its runs by the same measure.
+-- locks: nothing
+create or replace function {schema}.dedup_reach(in_key uuid)
+returns uuid
+language plpgsql
+immutable parallel safe strict
+as $reveille$
+declare
+  digits text := replace(in_key::text, '-', '');
+  millis bigint := ('x' || substr(digits, 1, 12))::bit(48)::bigint;
+begin
+  return (lpad(to_hex(least(millis + 65, 281474976710655)), 12, '0') || repeat('f', 20))::uuid;
+end
+$reveille$;
+
+comment on function {schema}.dedup_reach(uuid) is 'Reveille: how far a run of growing transaction ids reaches';

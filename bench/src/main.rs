@@ -77,8 +77,8 @@ fn main() -> ExitCode {
     }
     // And the server that runs one statement for each request.
     if typed.next_if(|word| word == single::CHILD).is_some() {
-        let url = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
-        return ended(single::serve(&url));
+        let mut word = || typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
+        return ended(single::serve(&word(), &word()));
     }
     if typed.next_if(|word| word == scenarios::jobs::CHILD).is_some() {
         let url = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();

@@ -2,7 +2,7 @@
 //!
 //! Server, PostgreSQL and the load share one machine, as separate processes. Every push is durable before it is answered
 //! and brings a transaction id, as official clients' do; pops with leases ack every message by name. Beside it, in the same
-//! rounds, [`single`]: a server that runs one statement for each request.
+//! rounds, [`single`]: servers that run one statement for each request.
 
 mod load;
 pub(crate) mod single;
@@ -19,6 +19,7 @@ use crate::process::{self, Processes};
 use crate::report::Report;
 use crate::server::Serving;
 use load::{Load, Measured, Queue, Step};
+use single::Door;
 
 /// How many clients there are for a batch of each size.
 const PUSHERS: [(usize, usize); 3] = [(1, 200), (10, 64), (100, 16)];
@@ -33,12 +34,13 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     })?;
     let admin = notify::connect(&cluster.url()).await?;
     let serving = Serving::start(&cluster.url()).await?;
-    let rival = single::start(&cluster.url(), &admin.client).await?;
+    let plain = single::start(&cluster.url(), &admin.client, Door::Axum).await?;
+    let bare = single::start(&cluster.url(), &admin.client, Door::Bare).await?;
     let field = Field { bench, serving: &serving, postgres: postmaster(&admin.client).await? };
 
     let version: String = admin.client.query_one("show server_version", &[]).await?.get(0);
     let mut report = Report::new("http", format!("PostgreSQL {version}, fsync on; {}", single::ABOUT));
-    field.beside_single(&rival, &mut report).await?;
+    field.beside_single(&plain, &bare, &mut report).await?;
     let mut usual = None;
     for partitions in [1, USUAL_PARTITIONS, 10_000] {
         let costs = field.partitions(partitions, &mut report).await?;
@@ -68,24 +70,30 @@ struct Field<'b> {
 
 impl Field<'_> {
     /// Single pushes of 200 clients, to us and to a server without batches, in turns.
-    async fn beside_single(&self, rival: &Serving, report: &mut Report) -> anyhow::Result<()> {
+    async fn beside_single(&self, plain: &Serving, bare: &Serving, report: &mut Report) -> anyhow::Result<()> {
         let (batch, clients) = PUSHERS[0];
         let ours = Load::new(self.serving, Queue::new("beside", USUAL_PARTITIONS), clients).await?;
-        let theirs = Load::new(rival, Queue::new("single", USUAL_PARTITIONS), clients).await?;
         ours.make_partitions().await?;
+        let plain = Load::new(plain, Queue::new("plain", USUAL_PARTITIONS), clients).await?;
+        let bare = Load::new(bare, Queue::new("bare", USUAL_PARTITIONS), clients).await?;
         let span = self.bench.pick(Duration::from_millis(500), Duration::from_millis(1500));
-        let (mut our_rates, mut their_rates) = (Vec::new(), Vec::new());
+        let mut rates: [Vec<f64>; 3] = Default::default();
+        for load in [&ours, &plain, &bare] {
+            load.run(span, Step::Push { batch }).await?;
+        }
         for round in 1..=self.bench.rounds() {
             progress(&format!(
                 "round {round} of {}: push, batch 1, beside one statement a request",
                 self.bench.rounds()
             ));
-            their_rates.push(theirs.run(span, Step::Push { batch }).await?.per_s);
-            our_rates.push(ours.run(span, Step::Push { batch }).await?.per_s);
+            for (load, rates) in [&ours, &plain, &bare].into_iter().zip(&mut rates) {
+                rates.push(load.run(span, Step::Push { batch }).await?.per_s);
+            }
         }
-        report.figure("push_batch1_vs_single", ratio(&our_rates, &their_rates), "times");
-        report.row("the same in messages: ours", median(&our_rates), "msg/s");
-        report.row("the same in messages: one statement for each request", median(&their_rates), "msg/s");
+        report.figure("push_batch1_vs_single", ratio(&rates[0], &rates[1]), "times");
+        report.row("the same in messages: ours", median(&rates[0]), "msg/s");
+        report.row("the same in messages: one statement for each request", median(&rates[1]), "msg/s");
+        report.row("the same in messages: that without an HTTP library", median(&rates[2]), "msg/s");
         Ok(())
     }
 

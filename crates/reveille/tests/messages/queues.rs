@@ -137,7 +137,8 @@ async fn a_deleted_queue_leaves_nothing_and_can_be_made_anew() {
     let messages = &fixture.messages;
     let other = fixture.node().await;
     let grows = uuid::Uuid::now_v7().to_string();
-    soon(other.push((0..300).map(|n| item("mail", &format!("p{n}"), "x").transaction_id(if n % 2 == 0 { &grows } else { "t" })).collect())).await;
+    let id = |n| if n % 2 == 0 { grows.as_str() } else { "t" };
+    soon(other.push((0..300).map(|n| item("mail", &format!("p{n}"), "x").transaction_id(id(n))).collect())).await;
     soon(messages.pop(Pop::queue(queue("mail")).partitions(3).batch(10))).await.unwrap();
     fixture.client().await.batch_execute("select reveille.push('mail', '3')").await.unwrap();
     push(messages, "kept", "x").await;

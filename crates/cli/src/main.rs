@@ -25,10 +25,6 @@ use clap::Parser;
 use args::Args;
 use exit::Failure;
 
-/// A server allocates some dozen times for each request: with the C library's allocator that was a fifth of its work.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let typed: Vec<_> = std::env::args_os().collect();
     if let Some(code) = commands::postgres::internal(&typed) {

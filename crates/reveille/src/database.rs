@@ -34,6 +34,7 @@ mod migrate;
 mod options;
 mod ping;
 mod pipeline;
+mod plans;
 mod pool;
 mod resolve;
 mod retry;

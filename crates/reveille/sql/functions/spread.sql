@@ -6,6 +6,7 @@
 create or replace function {schema}.spread(queues int[])
 returns int
 language plpgsql
+set plan_cache_mode = force_generic_plan
 as $reveille$
 declare
   parts int[];
@@ -31,6 +32,10 @@ begin
   ) as fresh;
   if parts is null then
     return 0;
+  end if;
+  if cardinality(parts) > 100 then
+    -- A plan that was made while the tables were small and is kept may take seconds for thousands of partitions.
+    perform set_config('plan_cache_mode', 'force_custom_plan', true);
   end if;
 
   insert into {schema}.cursor (partition, grp, upto, due_at)

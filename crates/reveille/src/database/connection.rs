@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
 use tokio::time::timeout;
@@ -22,6 +22,7 @@ use super::connector::Opened;
 use super::error::DatabaseError;
 use super::explain::Place;
 use super::options::StatementMode;
+use super::plans::{self, Plans};
 use super::shared::Shared;
 use super::statement::Statement;
 use super::statements::SERVER_VERSION;
@@ -43,6 +44,7 @@ pub struct Connection {
     version: Option<ServerVersion>,
     shared: Arc<Shared>,
     prepared: Mutex<HashMap<&'static str, tokio_postgres::Statement>>,
+    plans: Plans,
     /// Counts what is in flight, so that closing can wait for it.
     work: TaskTracker,
     /// Held while the parts of a pooled statement are sent.
@@ -67,6 +69,7 @@ impl Connection {
             version: opened.version,
             shared,
             prepared: Mutex::default(),
+            plans: Plans::default(),
             work,
             order: Mutex::default(),
             stuck: AtomicBool::new(false),
@@ -116,23 +119,28 @@ impl Connection {
     }
 
     async fn run(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Answer, DatabaseError> {
-        let answer = self.answer(statement, params);
         match self.shared.settings.mode {
-            StatementMode::Direct => self.bounded(statement.name, answer).await,
+            StatementMode::Direct => self.run_inside(statement, params).await,
             StatementMode::Pooled => {
+                let answer = self.answer(statement, params);
                 let whole = pipeline::in_transaction(&self.client, &self.order, &self.shared.opening, answer);
                 self.bounded(statement.name, whole).await
             }
         }
     }
 
-    /// Run a statement as part of a transaction that is already open.
+    /// Run a statement by itself on a session of ours, or as part of a transaction that is already open.
     pub(crate) async fn run_inside(
         &self,
         statement: &Statement,
         params: &[Param<'_>],
     ) -> Result<Answer, DatabaseError> {
-        self.bounded(statement.name, self.answer(statement, params)).await
+        let asked = Instant::now();
+        let answer = self.bounded(statement.name, self.answer(statement, params)).await;
+        if !self.is_pooled() && self.plans.are_doubtful(asked, Instant::now()) {
+            self.send_and_forget(plans::DISCARD);
+        }
+        answer
     }
 
     /// Run SQL text that takes no parameters and returns nothing.

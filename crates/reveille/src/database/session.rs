@@ -21,15 +21,19 @@ pub(crate) fn login_options(settings: &Settings, from_url: Option<&str>) -> Stri
         let _ = write!(options, "-c {name}={value} ");
     }
     // `limit $1` makes a generic plan look dear, so that PostgreSQL would plan every claim anew; see
-    // research/postgres-performance.md, section 2. JIT has never paid for itself on our statements.
-    options
-        .push_str("-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan -c jit=off");
+    // research/postgres-performance.md, section 2. JIT has never paid for itself on our statements. A small table may not be
+    // read whole either: the plan is kept, and the table grows.
+    options.push_str(
+        "-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan -c jit=off \
+         -c enable_seqscan=off",
+    );
     options
 }
 
 /// Opens a transaction that carries its own settings, in one message.
 pub(crate) fn opening(settings: &Settings) -> String {
-    let mut sql = "begin isolation level read committed".to_owned();
+    // The plans inside functions are kept here, too.
+    let mut sql = "begin isolation level read committed; set local enable_seqscan = off".to_owned();
     for (name, value) in limits(settings) {
         let _ = write!(sql, "; set local {name} = {value}");
     }
@@ -65,6 +69,7 @@ mod tests {
 
         assert!(options.starts_with("-c work_mem=64MB -c statement_timeout=1500 -c lock_timeout=0 "), "{options}");
         assert!(options.contains("default_transaction_isolation=read\\ committed"), "{options}");
+        assert!(options.ends_with(" -c enable_seqscan=off"), "{options}");
     }
 
     #[test]
@@ -78,7 +83,7 @@ mod tests {
     fn a_pooled_transaction_sets_nothing_beyond_itself() {
         let sql = opening(&settings());
 
-        assert!(sql.starts_with("begin isolation level read committed; set local statement_timeout = 1500"), "{sql}");
+        assert!(sql.starts_with("begin isolation level read committed; set local enable_seqscan = off; "), "{sql}");
         assert!(sql.split("; ").skip(1).all(|part| part.starts_with("set local ")), "{sql}");
     }
 }

@@ -67,7 +67,7 @@ async fn thousands_of_statements_through_a_pooler_all_succeed_and_leak_no_settin
 /// What a session's settings are, by the simple protocol, which every pooler understands.
 async fn settings(client: &tokio_postgres::Client) -> Vec<String> {
     let ask = "select name || '=' || setting from pg_settings where name in ('statement_timeout', 'lock_timeout', \
-               'idle_in_transaction_session_timeout', 'synchronous_commit', 'plan_cache_mode', 'jit', \
+               'idle_in_transaction_session_timeout', 'synchronous_commit', 'plan_cache_mode', 'jit', 'enable_seqscan', \
                'default_transaction_isolation', 'transaction_isolation', 'search_path') order by name";
     let line = |message| match message {
         tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(ToOwned::to_owned),

@@ -171,6 +171,52 @@ async fn a_plan_that_went_stale_is_made_anew_when_asked_again() {
     database.close().await;
 }
 
+/// A plan is kept, and the table that was small when it was made may grow at any time. One slow answer, whatever made it
+/// slow, and the session looks at the sizes again.
+#[tokio::test]
+async fn plans_are_made_anew_after_a_slow_answer() {
+    static KNOWN: Statement = Statement {
+        name: "test/known",
+        sql: "select count(*) from unnest($1::int[]) as asked (n) join grown on grown.n = asked.n",
+        types: &[Type::INT4_ARRAY],
+    };
+    static READ: Statement = Statement {
+        name: "test/read",
+        sql: "select (seq_tup_read + idx_tup_fetch)::bigint from pg_stat_xact_user_tables where relname = 'grown'",
+        types: &[],
+    };
+    static SLOW: Statement = Statement { name: "test/slow", sql: "select pg_sleep(0.06)::text", types: &[] };
+    let db = TestDatabase::empty().await;
+    let admin = db.client().await;
+    let small =
+        "create table grown (n int primary key) with (autovacuum_enabled = off); insert into grown values (1), (2)";
+    for sql in [small, "vacuum analyze grown"] {
+        admin.batch_execute(sql).await.unwrap();
+    }
+    let database = soon(Database::connect(options(&db))).await.unwrap();
+    let mut lane = database.connection(Purpose::Lane("test")).await.unwrap();
+    let asked: Vec<i32> = (1..=5).collect();
+    lane.query(&KNOWN, &[&asked]).await.unwrap();
+    admin.batch_execute("insert into grown select generate_series(3, 50000)").await.unwrap();
+
+    let mut read = Vec::new();
+    for slow in [true, false] {
+        let transaction = lane.transaction().await.unwrap();
+        let counted = async || transaction.query_opt(&READ, &[]).await.unwrap().unwrap().get::<_, i64>(0);
+        let before = counted().await;
+        transaction.query(&KNOWN, &[&asked]).await.unwrap();
+        read.push(counted().await - before);
+        transaction.rollback().await.unwrap();
+        if slow {
+            lane.query(&SLOW, &[]).await.unwrap();
+        }
+    }
+
+    assert!(read[0] >= 50_000, "the plan of the small table was not kept: {read:?}");
+    assert!(read[1] <= 5, "the plan was not made anew: {read:?}");
+    database.close().await;
+}
+
 #[tokio::test]
 async fn a_server_that_restarts_under_load_is_found_again() {
     use reveille::database::{Idempotent, Retry};

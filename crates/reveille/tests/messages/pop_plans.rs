@@ -1,6 +1,6 @@
 //! Whether the plans of the hot statements are as their headers promise, on queues that are large and lopsided.
 
-use reveille::database::{SchemaName, Statement, statements};
+use reveille::database::{Database, DatabaseOptions, Purpose, SchemaName, Statement, statements};
 use reveille_testkit::{TestDatabase, assert_planned, generic_plan};
 use tokio_postgres::Client;
 
@@ -85,4 +85,50 @@ async fn a_spread_touches_what_is_fresh_and_not_what_is_idle() {
 
     assert!(spread >= 50, "{spread}");
     assert_eq!(read, 0, "rows read from end to end");
+}
+
+/// A young system's plans are made when it has next to nothing, and kept. When it grows at once, a plan that reads tables
+/// whole for each partition would hold every consumer up for seconds, until PostgreSQL's next `analyze`.
+#[tokio::test]
+async fn a_spread_that_was_planned_on_a_young_database_is_fit_for_a_grown_one() {
+    static SPREAD: Statement =
+        Statement { name: "test/spread", sql: "select {schema}.spread(array[1, 2])", types: &[] };
+    static READ: Statement = Statement {
+        name: "test/read",
+        sql: "select sum(seq_tup_read)::bigint, sum(idx_tup_fetch)::bigint from pg_stat_xact_user_tables
+              where schemaname = 'reveille' and relname in ('cursor', 'head')",
+        types: &[],
+    };
+    let db = TestDatabase::new().await;
+    let client = db.client().await;
+    let young = "
+        alter table reveille.cursor set (autovacuum_enabled = off);
+        alter table reveille.head set (autovacuum_enabled = off);
+        insert into reveille.queue (name) values ('young'), ('grown');
+        insert into reveille.partition (queue, name) values (1, 'a'), (1, 'b');
+        insert into reveille.head (partition, queue, next_seq, fresh_at) select id, queue, 2, now() from reveille.partition;
+        insert into reveille.consumer_group (queue, name, mode, settled) values (1, 'g', 'all', true), (2, 'g', 'all', true);
+        insert into reveille.cursor (partition, grp) select partition, 1 from reveille.head";
+    client.batch_execute(young).await.unwrap();
+    client.batch_execute("vacuum analyze").await.unwrap();
+    let database = Database::connect(DatabaseOptions::new(db.url())).await.unwrap();
+    let mut lane = database.connection(Purpose::Lane("test")).await.unwrap();
+    lane.query(&SPREAD, &[]).await.unwrap();
+    let grown = "
+        insert into reveille.partition (queue, name) select 2, 'p' || n from generate_series(1, 2000) as n;
+        insert into reveille.head (partition, queue, next_seq, fresh_at)
+        select id, queue, 2, now() from reveille.partition where queue = 2;
+        insert into reveille.cursor (partition, grp) select partition, 2 from reveille.head where queue = 2";
+    client.batch_execute(grown).await.unwrap();
+
+    let transaction = lane.transaction().await.unwrap();
+    let spread: i32 = transaction.query_opt(&SPREAD, &[]).await.unwrap().unwrap().get(0);
+    let row = transaction.query_opt(&READ, &[]).await.unwrap().unwrap();
+    let (whole, by_index): (i64, i64) = (row.get(0), row.get(1));
+    transaction.rollback().await.unwrap();
+
+    assert_eq!(spread, 2000);
+    assert_eq!(whole, 0, "rows read from end to end");
+    assert!(by_index <= 20 * 2000, "{by_index} rows were read for 2000 partitions");
+    database.close().await;
 }

@@ -63,16 +63,7 @@ begin
       where named.grows
       order by named.partition, named.key, named.id
     ) as new
-    where not exists (
-      select
-      from {schema}.dedup_run as seen
-      where seen.partition = new.partition
-        and seen.high >= new.key
-        and seen.high <= {schema}.dedup_reach(new.key)
-        and seen.low <= new.key
-        and seen.until > clock_timestamp()
-        and new.key = any (coalesce(seen.keys, array[seen.high]))
-    )
+    where not exists (select from {schema}.dedup_run_of(new.partition, new.key))
     returning ids[1] as id
   ), kept as (
     select named.*

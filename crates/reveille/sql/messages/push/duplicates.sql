@@ -8,15 +8,5 @@ where seen.until > clock_timestamp()
 union all
 select asked.partition, asked.key, run.id
 from unnest($1::int[], $2::uuid[]) as asked (partition, key)
-cross join lateral (
-  select seen.ids[coalesce(array_position(seen.keys, asked.key), 1)] as id
-  from {schema}.dedup_run as seen
-  where seen.partition = asked.partition
-    and seen.high >= asked.key
-    and seen.high <= {schema}.dedup_reach(asked.key)
-    and seen.low <= asked.key
-    and seen.until > clock_timestamp()
-    and asked.key = any (coalesce(seen.keys, array[seen.high]))
-  limit 1
-) as run
+cross join lateral {schema}.dedup_run_of(asked.partition, asked.key) as run
 where substr(asked.key::text, 15, 1) = '7'

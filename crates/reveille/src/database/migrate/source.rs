@@ -69,6 +69,7 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
         "ensure" "ensure.sql",
         "dedup_key" "dedup_key.sql",
         "dedup_reach" "dedup_reach.sql",
+        "dedup_run_of" "dedup_run_of.sql",
         "remember" "remember.sql",
         "message_id" "message_id.sql",
         "move_partitions" "move_partitions.sql",

@@ -173,9 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_never_of_language_sql_and_quote_their_bodies_as_ours() {
+    fn functions_are_not_planned_on_every_call_and_quote_their_bodies_as_ours() {
         for function in OURS.functions {
-            assert!(!function.sql.contains("language sql"), "{} would be planned on every call", function.name);
+            // Such a one becomes part of the statement that calls it.
+            let inlined = function.sql.contains("\nreturns table (") && function.sql.contains("\nstable\n");
+            let planned = function.sql.contains("language sql") && !inlined;
+            assert!(!planned, "{} would be planned on every call", function.name);
             assert!(!function.sql.contains("$$"), "{} must quote its body with $reveille$", function.name);
             assert!(function.sql.contains("is 'Reveille: "), "{} must say in a comment whose it is", function.name);
             assert!(function.sql.contains(&format!("create or replace function {{schema}}.{}(", function.name)));

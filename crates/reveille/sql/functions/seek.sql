@@ -26,7 +26,12 @@ begin
     order by head.partition
     limit in_most
   loop
-    insert into {schema}.cursor (partition, grp) values (top.partition, in_group) on conflict do nothing;
+    with made as (
+      insert into {schema}.cursor_made (partition, grp) values (top.partition, in_group)
+      on conflict do nothing
+      returning cursor_made.partition, cursor_made.grp
+    )
+    insert into {schema}.cursor (partition, grp) select made.partition, made.grp from made;
     select cursor.upto into told
     from {schema}.cursor
     where cursor.partition = top.partition and cursor.grp = in_group

@@ -1,9 +1,10 @@
 -- Tell every group's cursor of what was pushed to the queues, and return how many partitions that were. Consumers run it
--- when their due list is short; pushes never do, so that a push costs the same however many groups there are.
+-- when their due list is short; pushes never do, so that a push costs the same however many groups there are. What is fresh
+-- since before the time given is left for another call.
 -- Each statement has its own snapshot, and that is the point: groups are read after heads, and a head is called told only if
 -- it has not moved since it was read. A head busy with a push stays fresh; nothing here waits for one.
 -- locks: cursors ascending, then heads skipping locked ones
-create or replace function {schema}.spread(queues int[])
+create or replace function {schema}.spread(queues int[], since timestamptz default 'epoch')
 returns int
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -24,7 +25,8 @@ begin
     cross join lateral (
       select *
       from {schema}.head
-      where head.queue = queue.id and head.fresh_at is not null
+      -- Two bounds: the planner takes one of them for no reason to use the index of what is fresh.
+      where head.queue = queue.id and head.fresh_at between since and 'infinity'
       order by head.fresh_at
       limit 2000
     ) as head
@@ -38,35 +40,72 @@ begin
     perform set_config('plan_cache_mode', 'force_custom_plan', true);
   end if;
 
-  insert into {schema}.cursor (partition, grp, upto, due_at)
-  select told.partition, consumer_group.id, told.newest, told.due
-  from unnest(parts, owners, newest, dues) as told (partition, queue, newest, due)
-  join {schema}.consumer_group on consumer_group.queue = told.queue
-  where not exists (
-    select from {schema}.cursor where cursor.partition = told.partition and cursor.grp = consumer_group.id
+  with made as (
+    insert into {schema}.cursor_made (partition, grp)
+    select told.partition, consumer_group.id
+    from unnest(parts, owners) as told (partition, queue)
+    join {schema}.consumer_group on consumer_group.queue = told.queue
+    where not exists (
+      select from {schema}.cursor_made where cursor_made.partition = told.partition and cursor_made.grp = consumer_group.id
+    )
+    order by told.partition, consumer_group.id
+    on conflict do nothing
+    returning cursor_made.partition, cursor_made.grp
   )
-  order by told.partition, consumer_group.id
-  on conflict do nothing;
+  insert into {schema}.cursor (partition, grp, upto, due_at)
+  select made.partition, made.grp, told.newest, told.due
+  from made
+  join unnest(parts, newest, dues) as told (partition, newest, due) on told.partition = made.partition;
 
+  perform
+  from unnest(parts, owners, newest) as told (partition, queue, newest)
+  join {schema}.consumer_group on consumer_group.queue = told.queue
+  cross join lateral (
+    select cursor.ctid as tid
+    from {schema}.cursor
+    where cursor.partition between told.partition and told.partition
+      and cursor.grp between consumer_group.id and consumer_group.id
+    order by cursor.partition desc, cursor.grp desc
+    limit 1
+  ) as seen
+  join {schema}.cursor on cursor.ctid = seen.tid
+  where cursor.upto < told.newest
+  order by cursor.partition, cursor.grp
+  for update of cursor;
+
+  -- A statement of its own: a version of which somebody made a newer one while we waited for its lock is not found by its
+  -- place any more, and a cursor that is passed over here is told by nobody.
   with behind as materialized (
-    select cursor.partition, cursor.grp, told.newest, told.due
+    select seen.tid, told.newest, told.due
     from unnest(parts, owners, newest, dues) as told (partition, queue, newest, due)
     join {schema}.consumer_group on consumer_group.queue = told.queue
-    join {schema}.cursor on cursor.partition = told.partition and cursor.grp = consumer_group.id
-    where cursor.upto < told.newest
-    order by cursor.partition, cursor.grp
-    for update of cursor
+    cross join lateral (
+      select cursor.ctid as tid, cursor.upto
+      from {schema}.cursor
+      where cursor.partition between told.partition and told.partition
+        and cursor.grp between consumer_group.id and consumer_group.id
+      order by cursor.partition desc, cursor.grp desc
+      limit 1
+    ) as seen
+    where seen.upto < told.newest
   )
   update {schema}.cursor
   set upto = behind.newest,
       due_at = coalesce(cursor.due_at, case when behind.newest > cursor.committed then behind.due end)
   from behind
-  where cursor.partition = behind.partition and cursor.grp = behind.grp and cursor.upto < behind.newest;
+  where cursor.ctid = behind.tid;
 
   with told as materialized (
-    select head.partition
+    select seen.tid
     from unnest(parts, newest) as told (partition, newest)
-    join {schema}.head on head.partition = told.partition
+    cross join lateral (
+      select head.ctid as tid
+      from {schema}.head
+      where head.partition between told.partition and told.partition
+      order by head.partition desc
+      limit 1
+    ) as seen
+    join {schema}.head on head.ctid = seen.tid
     where head.next_seq - 1 = told.newest
     order by head.partition
     for update of head skip locked
@@ -74,10 +113,10 @@ begin
   update {schema}.head
   set fresh_at = null
   from told
-  where head.partition = told.partition;
+  where head.ctid = told.tid;
 
   return cardinality(parts);
 end
 $reveille$;
 
-comment on function {schema}.spread(int[]) is 'Reveille: tells every group of what was pushed';
+comment on function {schema}.spread(int[], timestamptz) is 'Reveille: tells every group of what was pushed';

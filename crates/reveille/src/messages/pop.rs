@@ -10,6 +10,7 @@
 mod claim;
 mod homeless;
 mod look;
+mod marks;
 mod names;
 mod next;
 mod resolve;

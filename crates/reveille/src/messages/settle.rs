@@ -22,6 +22,7 @@ pub use acknowledge::Acknowledgement;
 pub use settlement::{Outcome, Settled, Settlement};
 pub(super) use within::Settlements;
 pub use work::Renewed;
+pub(super) use work::pass_whole;
 
 use super::Messages;
 use super::error::MessagesError;

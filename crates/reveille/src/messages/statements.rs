@@ -69,16 +69,17 @@ statements! {
 
     /// Claim partitions and read what they lease.
     CLAIM = "messages/pop/claim.sql"
-        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, BOOL_ARRAY, INT4_ARRAY, INT8, BOOL);
+        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, BOOL_ARRAY, INT4_ARRAY, INT8, BOOL, TIMESTAMPTZ_ARRAY);
     /// The same for the common case.
-    CLAIM_PLAIN = "messages/pop/claim_plain.sql" (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT4_ARRAY, INT8);
+    CLAIM_PLAIN = "messages/pop/claim_plain.sql"
+        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT4_ARRAY, INT8, TIMESTAMPTZ_ARRAY);
     /// Ack whole leases and lease on in the same partitions.
     NEXT = "messages/pop/next.sql"
         (INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8);
     /// Tell cursors what was pushed.
-    SPREAD = "messages/pop/tell.sql" (INT4_ARRAY);
+    SPREAD = "messages/pop/tell.sql" (INT4_ARRAY, TIMESTAMPTZ);
     /// When groups have something to claim next.
-    DUES = "messages/pop/dues.sql" (INT4_ARRAY, INT4_ARRAY);
+    DUES = "messages/pop/dues.sql" (INT4_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY);
     /// How many cursors nobody would ever look at.
     STRANDED = "messages/pop/stranded.sql" ();
     /// What has come into being.

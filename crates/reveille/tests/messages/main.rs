@@ -14,6 +14,8 @@ mod groups;
 #[cfg(test)]
 mod groups_admin;
 #[cfg(test)]
+mod held;
+#[cfg(test)]
 mod maintain;
 #[cfg(test)]
 mod outbox;

@@ -24,12 +24,12 @@ async fn world_with(function: &str, rule: &str, broken: &str) -> World {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_spread_that_forgets_to_look_again_strands_messages_and_is_noticed() {
-    let rule = "with told as materialized (\n    select head.partition";
-    let slower = "perform pg_sleep(0.02);\n  with told as materialized (\n    select head.partition";
+    let rule = "with told as materialized (\n    select seen.tid";
+    let slower = "perform pg_sleep(0.02);\n  with told as materialized (\n    select seen.tid";
     let world = world_with("spread", rule, slower).await;
     let client = world.db.client().await;
     let text: String = client
-        .query_one("select pg_get_functiondef('reveille.spread(int[])'::regprocedure)", &[])
+        .query_one("select pg_get_functiondef('reveille.spread(int[], timestamptz)'::regprocedure)", &[])
         .await
         .expect("the function is there")
         .get(0);

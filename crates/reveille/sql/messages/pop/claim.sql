@@ -2,19 +2,22 @@
 -- Slots, the consumer that has waited longest first: $1 group, $2 consumer, $3 messages the consumer wants in all, $4 its
 -- nonce, $5 whether it acks by being served, $6 the partition it names (null for any). One slot is room for one partition.
 -- $7 the most bytes one partition may bring, unless its first segment alone has more. $8 whether the claim waits for the disk.
+-- $9 since when it must be due, of slots for any partition; what is due since before is left for a search from the start.
 -- A row for each claimed partition and segment of it; also a row without segment for what was only passed (dead, too old).
 -- locks:  the claimed cursors, skipping locked ones; nothing else
 -- plan:   index scan using cursor_due
 -- fences: every claim has a new epoch and its consumer's nonce
 with slot as materialized (
   select slot.*, row_number() over (partition by slot.grp, slot.named is null order by slot.o) as place
-  from unnest($1::int[], $2::int[], $3::int[], $4::uuid[], $5::boolean[], $6::int[]) with ordinality
-    as slot (grp, consumer, batch, nonce, auto, named, o)
+  from unnest($1::int[], $2::int[], $3::int[], $4::uuid[], $5::boolean[], $6::int[], $9::timestamptz[])
+    with ordinality as slot (grp, consumer, batch, nonce, auto, named, since, o)
   where set_config('synchronous_commit', case when $8::boolean then 'on' else 'off' end, true) is not null
     and not exists (select from {schema}.switch where switch.name = 'pop_paused' and switch.engaged)
 ), asking as (
-  select wanted.grp, wanted.places
-  from (select slot.grp, count(*) as places from slot where slot.named is null group by slot.grp) as wanted
+  select wanted.grp, wanted.places, wanted.since
+  from (
+    select slot.grp, count(*) as places, min(slot.since) as since from slot where slot.named is null group by slot.grp
+  ) as wanted
   join {schema}.consumer_group on consumer_group.id = wanted.grp
   join {schema}.queue on queue.id = consumer_group.queue
   where not queue.paused
@@ -22,19 +25,33 @@ with slot as materialized (
   select asking.grp, due.*, row_number() over (partition by asking.grp order by due.due_at) as place
   from asking
   cross join lateral (
-    select cursor.partition, cursor.committed, cursor.upto, cursor.due_at, cursor.lease_until, cursor.failures, cursor.deliveries
+    select cursor.ctid as tid, cursor.partition, cursor.committed, cursor.upto, cursor.due_at, cursor.lease_until,
+           cursor.failures, cursor.deliveries
     from {schema}.cursor
-    where cursor.grp = asking.grp and cursor.due_at <= statement_timestamp()
+    where cursor.grp = asking.grp and cursor.due_at >= asking.since and cursor.due_at <= statement_timestamp()
     order by cursor.due_at
     limit asking.places
     for update skip locked
   ) as due
 ), named as materialized (
-  select slot.grp, cursor.partition, cursor.committed, cursor.upto, cursor.due_at, cursor.lease_until, cursor.failures,
-         cursor.deliveries, slot.place
+  select slot.grp, seen.tid, cursor.partition, cursor.committed, cursor.upto, cursor.due_at, cursor.lease_until,
+         cursor.failures, cursor.deliveries, slot.place
   from slot
-  join {schema}.cursor on cursor.partition = slot.named and cursor.grp = slot.grp
-  join {schema}.head on head.partition = slot.named
+  cross join lateral (
+    select cursor.ctid as tid
+    from {schema}.cursor
+    where cursor.partition between slot.named and slot.named and cursor.grp between slot.grp and slot.grp
+    order by cursor.partition desc, cursor.grp desc
+    limit 1
+  ) as seen
+  join {schema}.cursor on cursor.ctid = seen.tid
+  cross join lateral (
+    select head.next_seq
+    from {schema}.head
+    where head.partition between slot.named and slot.named
+    order by head.partition desc
+    limit 1
+  ) as head
   where slot.named is not null
     -- What is due and has nothing is not left so: whoever waits for it would look for ever.
     and (head.next_seq - 1 > cursor.committed or cursor.due_at is not null)
@@ -42,13 +59,13 @@ with slot as materialized (
   order by cursor.partition, cursor.grp
   for update of cursor skip locked
 ), candidate as materialized (
-  select slot.consumer, slot.batch, slot.nonce, slot.auto, slot.o, slot.grp, found.partition, found.committed, found.upto,
-         found.due_at, found.lease_until, found.failures, found.deliveries
+  select slot.consumer, slot.batch, slot.nonce, slot.auto, slot.o, slot.grp, found.tid, found.partition, found.committed,
+         found.upto, found.due_at, found.lease_until, found.failures, found.deliveries
   from found
   join slot on slot.grp = found.grp and slot.place = found.place and slot.named is null
   union all
-  select slot.consumer, slot.batch, slot.nonce, slot.auto, slot.o, slot.grp, named.partition, named.committed, named.upto,
-         named.due_at, named.lease_until, named.failures, named.deliveries
+  select slot.consumer, slot.batch, slot.nonce, slot.auto, slot.o, slot.grp, named.tid, named.partition, named.committed,
+         named.upto, named.due_at, named.lease_until, named.failures, named.deliveries
   from named
   join slot on slot.grp = named.grp and slot.place = named.place and slot.named = named.partition
 ), placed as materialized (
@@ -69,7 +86,13 @@ with slot as materialized (
            case when queue.ttl > '0' and head.last_at <= statement_timestamp() - queue.ttl then head.next_seq - 1 end
          ) as passed
   from candidate
-  join {schema}.head on head.partition = candidate.partition
+  cross join lateral (
+    select head.queue, head.next_seq, head.first_seq, head.last_at
+    from {schema}.head
+    where head.partition between candidate.partition and candidate.partition
+    order by head.partition desc
+    limit 1
+  ) as head
   join {schema}.queue on queue.id = head.queue
 ), visible as materialized (
   select placed.*,
@@ -144,27 +167,6 @@ with slot as materialized (
            ) - shared.start)
          end as take
   from shared
-), buried as (
-  insert into {schema}.dead_letter
-    (queue, partition, grp, seq, message_id, transaction_id, trace_id, producer, key_id, payload, pushed_at, failures,
-     deliveries, error)
-  select taken.queue, taken.partition, taken.grp, taken.passed + 1, held.ids[held.i],
-         coalesce(held.transaction_ids[held.i], held.ids[held.i]::text), held.trace_ids[held.i], held.producers[held.i],
-         held.key_id, held.payloads[held.i], held.at, taken.failures, taken.deliveries,
-         'claimed ' || taken.deliveries || ' times without an answer'
-  from taken
-  cross join lateral (
-    select segment.*, (taken.passed + 1 - segment.last_seq + segment.n)::int as i
-    from {schema}.segment
-    where segment.partition = taken.partition and segment.last_seq > taken.passed
-    order by segment.last_seq
-    limit 1
-  ) as held
-  where taken.poison
-    and taken.dead_letters
-    and not coalesce(held.i = any (held.gone), false)
-    and coalesce(held.only_grp = taken.grp, true)
-  returning 1
 ), claimed as (
   update {schema}.cursor
   set committed = taken.start + case when taken.auto then taken.take else 0 end,
@@ -207,11 +209,33 @@ with slot as materialized (
       epoch = case when taken.take > 0 then cursor.epoch + 1 else cursor.epoch end,
       nonce = case when taken.take > 0 then taken.nonce else cursor.nonce end
   from taken
-  where cursor.partition = taken.partition and cursor.grp = taken.grp
+  where cursor.ctid = taken.tid
   returning taken.consumer, cursor.grp, cursor.partition, taken.queue, cursor.epoch, taken.take, taken.start,
             taken.start + taken.take as through, cursor.deliveries, cursor.failures,
             extract(epoch from cursor.lease_until - statement_timestamp())::float8 as lease_s,
             coalesce(cursor.due_at <= statement_timestamp(), false) as more
+), buried as (
+  insert into {schema}.dead_letter
+    (queue, partition, grp, seq, message_id, transaction_id, trace_id, producer, key_id, payload, pushed_at, failures,
+     deliveries, error)
+  select taken.queue, taken.partition, taken.grp, taken.passed + 1, held.ids[held.i],
+         coalesce(held.transaction_ids[held.i], held.ids[held.i]::text), held.trace_ids[held.i], held.producers[held.i],
+         held.key_id, held.payloads[held.i], held.at, taken.failures, taken.deliveries,
+         'claimed ' || taken.deliveries || ' times without an answer'
+  from claimed
+  join taken on taken.partition = claimed.partition and taken.grp = claimed.grp
+  cross join lateral (
+    select segment.*, (taken.passed + 1 - segment.last_seq + segment.n)::int as i
+    from {schema}.segment
+    where segment.partition = taken.partition and segment.last_seq > taken.passed
+    order by segment.last_seq
+    limit 1
+  ) as held
+  where taken.poison
+    and taken.dead_letters
+    and not coalesce(held.i = any (held.gone), false)
+    and coalesce(held.only_grp = taken.grp, true)
+  returning 1
 )
 select claimed.consumer, claimed.grp, claimed.partition, claimed.queue, claimed.epoch, claimed.start, claimed.through,
        claimed.deliveries, claimed.failures, claimed.lease_s, claimed.more, claimed.take > 0 as leased,

@@ -3,25 +3,31 @@
 -- needed for what was claimed before and not settled. Whatever is not both is left alone: the general statement serves it.
 -- Slots, the consumer that has waited longest first: $1 group, $2 consumer, $3 messages it wants, $4 its nonce, $5 the
 -- partition it names (null for any). $6 the most bytes one partition may bring, unless its first segment alone has more.
--- Columns as in messages/pop/claim.sql. The commit does not wait for the disk.
+-- $7 since when it must be due, as in messages/pop/claim.sql. Columns as there. The commit does not wait for the disk.
 -- locks:  the claimed cursors, skipping locked ones; nothing else
 -- plan:   index scan using cursor_due
 -- fences: every claim has a new epoch and its consumer's nonce
 with slot as materialized (
   select slot.*, row_number() over (partition by slot.grp order by slot.o) as place
-  from unnest($1::int[], $2::int[], $3::int[], $4::uuid[], $5::int[]) with ordinality
-    as slot (grp, consumer, batch, nonce, named, o)
+  from unnest($1::int[], $2::int[], $3::int[], $4::uuid[], $5::int[], $7::timestamptz[]) with ordinality
+    as slot (grp, consumer, batch, nonce, named, since, o)
   where set_config('synchronous_commit', 'off', true) is not null
     and not exists (select from {schema}.switch where switch.name = 'pop_paused' and switch.engaged)
 ), found as materialized (
-  select slot.consumer, slot.batch, slot.nonce, due.grp, due.partition, due.committed
+  select slot.consumer, slot.batch, slot.nonce, due.tid, due.grp, due.partition, due.committed
   from (
-    select asking.grp, next.partition, next.committed, row_number() over (partition by asking.grp order by next.due_at) as place
-    from (select slot.grp, count(*) as places from slot where slot.named is null group by slot.grp) as asking
+    select asking.grp, next.tid, next.partition, next.committed,
+           row_number() over (partition by asking.grp order by next.due_at) as place
+    from (
+      select slot.grp, count(*) as places, min(slot.since) as since from slot where slot.named is null group by slot.grp
+    ) as asking
     cross join lateral (
-      select cursor.partition, cursor.committed, cursor.due_at
+      select cursor.ctid as tid, cursor.partition, cursor.committed, cursor.due_at
       from {schema}.cursor
-      where cursor.grp = asking.grp and cursor.due_at <= statement_timestamp() and cursor.deliveries = 0
+      where cursor.grp = asking.grp
+        and cursor.due_at >= asking.since
+        and cursor.due_at <= statement_timestamp()
+        and cursor.deliveries = 0
       order by cursor.due_at
       limit asking.places
       for update skip locked
@@ -29,9 +35,16 @@ with slot as materialized (
   ) as due
   join slot on slot.grp = due.grp and slot.place = due.place
 ), named as materialized (
-  select slot.consumer, slot.batch, slot.nonce, slot.grp, cursor.partition, cursor.committed
+  select slot.consumer, slot.batch, slot.nonce, seen.tid, slot.grp, cursor.partition, cursor.committed
   from slot
-  join {schema}.cursor on cursor.partition = slot.named and cursor.grp = slot.grp
+  cross join lateral (
+    select cursor.ctid as tid
+    from {schema}.cursor
+    where cursor.partition between slot.named and slot.named and cursor.grp between slot.grp and slot.grp
+    order by cursor.partition desc, cursor.grp desc
+    limit 1
+  ) as seen
+  join {schema}.cursor on cursor.ctid = seen.tid
   where slot.named is not null
     and cursor.deliveries = 0
     and (cursor.due_at is null or cursor.due_at <= statement_timestamp())
@@ -41,7 +54,13 @@ with slot as materialized (
   select candidate.*, head.queue, queue.lease, head.next_seq - 1 as newest,
          least(candidate.batch, head.next_seq - 1 - candidate.committed) as share
   from (select * from found union all select * from named) as candidate
-  join {schema}.head on head.partition = candidate.partition
+  cross join lateral (
+    select head.queue, head.next_seq, head.first_seq
+    from {schema}.head
+    where head.partition between candidate.partition and candidate.partition
+    order by head.partition desc
+    limit 1
+  ) as head
   join {schema}.queue on queue.id = head.queue
   where head.next_seq - 1 > candidate.committed
     and head.first_seq - 1 <= candidate.committed
@@ -80,7 +99,7 @@ with slot as materialized (
       epoch = cursor.epoch + 1,
       nonce = there.nonce
   from there
-  where cursor.partition = there.partition and cursor.grp = there.grp
+  where cursor.ctid = there.tid
   returning there.consumer, cursor.grp, cursor.partition, there.queue, cursor.epoch, cursor.committed as start,
             cursor.leased_through as through, cursor.deliveries, cursor.failures, extract(epoch from there.lease)::float8 as lease_s
 )

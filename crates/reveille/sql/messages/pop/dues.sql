@@ -1,6 +1,9 @@
 -- Of the groups $1, each in any partition or in the partition $2: whether group and queue are there, in how many seconds it has
 -- something to claim (negative: since when; null: nothing, or a pause), and the name of its queue if somebody's transaction
 -- has sent it something that is not in the log yet. Plain is a queue that neither delays nor drops.
+-- $3 since when: 'epoch' for whatever comes next; any other time for what is due since then and until now, no more. How long it
+-- took, in seconds; and before which time nothing is left that is due or fresh, but for what is committed more than a second
+-- late.
 -- locks:  nothing
 -- plan:   index scan using cursor_due
 select asked.o::int as o,
@@ -9,8 +12,10 @@ select asked.o::int as o,
          extract(epoch from case when asked.partition is null then soonest.due_at else named.due_at end - clock_timestamp())::float8
        end as due_s,
        case when exists (select from {schema}.outbox where outbox.queue = queue.name) then queue.name end as sent,
-       coalesce(queue.delay = '0' and queue.window_buffer = '0' and queue.ttl = '0', false) as plain
-from unnest($1::int[], $2::int[]) with ordinality as asked (grp, partition, o)
+       coalesce(queue.delay = '0' and queue.window_buffer = '0' and queue.ttl = '0', false) as plain,
+       extract(epoch from clock_timestamp() - statement_timestamp())::float8 as took_s,
+       least(soonest.due_at, fresh.fresh_at, statement_timestamp() - interval '1 second') as place
+from unnest($1::int[], $2::int[], $3::timestamptz[]) with ordinality as asked (grp, partition, since, o)
 cross join lateral (
   select coalesce((select switch.engaged from {schema}.switch where switch.name = 'pop_paused'), false) as engaged
 ) as paused
@@ -24,8 +29,23 @@ left join lateral (
 left join lateral (
   select cursor.due_at
   from {schema}.cursor
-  where cursor.grp = asked.grp and cursor.due_at is not null
+  where cursor.grp = asked.grp
+    and cursor.due_at >= asked.since
+    and cursor.due_at <= case when asked.since = 'epoch' then 'infinity' else statement_timestamp() end
   order by cursor.due_at
   limit 1
 ) as soonest on asked.partition is null
-left join {schema}.cursor as named on named.partition = asked.partition and named.grp = asked.grp
+left join lateral (
+  select head.fresh_at
+  from {schema}.head
+  where head.queue = queue.id and head.fresh_at between asked.since and 'infinity'
+  order by head.fresh_at
+  limit 1
+) as fresh on asked.partition is null
+left join lateral (
+  select cursor.due_at
+  from {schema}.cursor
+  where cursor.partition between asked.partition and asked.partition and cursor.grp between asked.grp and asked.grp
+  order by cursor.partition desc, cursor.grp desc
+  limit 1
+) as named on true

@@ -4,16 +4,23 @@
 -- for what was acked and has nothing more, or is in a queue that delays, drops or pauses. Leases that were lost, or are
 -- acked only in part, are not returned. The commit waits for the disk unless every queue concerned has relaxed acks.
 -- locks:  the cursors, ascending
--- plan:   index scan using cursor_pkey
+-- plan:   index scan backward using cursor_place
 -- fences: by the nonce of the claim; what is leased on has a new epoch and the new nonce
 with acked as (
   select *
   from unnest($1::int[], $2::int[], $3::uuid[], $4::bigint[], $5::int[], $6::int[], $7::uuid[]) with ordinality
     as acked (partition, grp, nonce, through, consumer, batch, next, o)
 ), held as materialized (
-  select cursor.partition, cursor.grp, acked.through, acked.consumer, acked.batch, acked.next, acked.o
+  select seen.tid, cursor.partition, cursor.grp, acked.through, acked.consumer, acked.batch, acked.next, acked.o
   from acked
-  join {schema}.cursor on cursor.partition = acked.partition and cursor.grp = acked.grp
+  cross join lateral (
+    select cursor.ctid as tid
+    from {schema}.cursor
+    where cursor.partition between acked.partition and acked.partition and cursor.grp between acked.grp and acked.grp
+    order by cursor.partition desc, cursor.grp desc
+    limit 1
+  ) as seen
+  join {schema}.cursor on cursor.ctid = seen.tid
   where cursor.nonce = acked.nonce and cursor.lease_until is not null and cursor.leased_through = acked.through
   order by cursor.partition, cursor.grp
   for update of cursor
@@ -27,7 +34,13 @@ with acked as (
            else 0
          end as there
   from held
-  join {schema}.head on head.partition = held.partition
+  cross join lateral (
+    select head.queue, head.next_seq, head.first_seq
+    from {schema}.head
+    where head.partition between held.partition and held.partition
+    order by head.partition desc
+    limit 1
+  ) as head
   join {schema}.queue on queue.id = head.queue
 ), shared as (
   select there.*,
@@ -77,7 +90,7 @@ with acked as (
       epoch = case when taken.take > 0 then cursor.epoch + 1 else cursor.epoch end,
       nonce = case when taken.take > 0 then taken.next else cursor.nonce end
   from taken
-  where cursor.partition = taken.partition and cursor.grp = taken.grp
+  where cursor.ctid = taken.tid
   returning taken.consumer, cursor.grp, cursor.partition, taken.queue, cursor.epoch, taken.take, taken.through as start,
             cursor.leased_through as through, cursor.deliveries, cursor.failures, extract(epoch from taken.lease)::float8 as lease_s,
             cursor.due_at is not null and taken.take = 0 as more, taken.durable_acks

@@ -2,16 +2,23 @@
 -- (parallel arrays, a lease once). The commit waits for the disk unless every queue concerned has relaxed acks. Leases that
 -- were lost, or are acked only in part, are not returned: those go to messages/settle/rest.sql.
 -- locks:  the cursors, ascending
--- plan:   index scan using cursor_pkey
+-- plan:   index scan backward using cursor_place
 -- fences: by the nonce of the claim
 with acked as (
   select *
   from unnest($1::int[], $2::int[], $3::uuid[], $4::bigint[], $5::boolean[])
     as acked (partition, grp, nonce, through, strict)
 ), held as materialized (
-  select cursor.partition, cursor.grp, acked.through, cursor.committed as before
+  select seen.tid, cursor.partition, cursor.grp, acked.through, cursor.committed as before
   from acked
-  join {schema}.cursor on cursor.partition = acked.partition and cursor.grp = acked.grp
+  cross join lateral (
+    select cursor.ctid as tid
+    from {schema}.cursor
+    where cursor.partition between acked.partition and acked.partition and cursor.grp between acked.grp and acked.grp
+    order by cursor.partition desc, cursor.grp desc
+    limit 1
+  ) as seen
+  join {schema}.cursor on cursor.ctid = seen.tid
   where cursor.nonce = acked.nonce
     and cursor.lease_until is not null
     and cursor.leased_through = acked.through
@@ -28,9 +35,14 @@ with acked as (
       -- Never cleared while the cursor, on the row we hold, was told of more.
       due_at = case when greatest(cursor.upto, head.next_seq - 1) > held.through then clock_timestamp() end
   from held
-  join {schema}.head on head.partition = held.partition
-  where cursor.partition = held.partition
-    and cursor.grp = held.grp
+  cross join lateral (
+    select head.queue, head.next_seq
+    from {schema}.head
+    where head.partition between held.partition and held.partition
+    order by head.partition desc
+    limit 1
+  ) as head
+  where cursor.ctid = held.tid
     and cursor.lease_until is not null
     and cursor.leased_through = held.through
   returning cursor.partition, cursor.grp, head.queue, cursor.due_at is not null as more, held.before

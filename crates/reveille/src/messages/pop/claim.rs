@@ -4,10 +4,12 @@
 //! take any: the same row must not be found twice.
 
 use std::collections::HashSet;
+use std::time::SystemTime;
 
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::marks::START;
 use super::wish::{Spot, Wish};
 use crate::database::{Connection, DatabaseError, Param};
 use crate::messages::ids::{GroupId, PartitionId};
@@ -24,6 +26,8 @@ pub(super) struct Slots {
     nonces: Vec<Uuid>,
     autos: Vec<bool>,
     named: Vec<Option<i32>>,
+    /// From where on what is due is read.
+    since: Vec<SystemTime>,
     taken: HashSet<(GroupId, PartitionId)>,
 }
 
@@ -32,35 +36,42 @@ impl Slots {
         self.groups.is_empty()
     }
 
-    /// Room for any partitions of a group.
-    pub(super) fn any(&mut self, (number, wish): (usize, &Wish), group: GroupId) {
+    /// Room for any partitions of a group that are due since then.
+    pub(super) fn any(&mut self, (number, wish): (usize, &Wish), group: GroupId, since: SystemTime) {
         for _ in 0..wish.ask.slots().min(SLOTS_MAX.saturating_sub(self.groups.len())).max(1) {
-            self.add((number, wish), group, None);
+            self.add((number, wish), group, None, since);
         }
     }
 
     /// Room for this one, unless somebody has it already.
     pub(super) fn named(&mut self, (number, wish): (usize, &Wish), group: GroupId, partition: PartitionId) {
         if self.taken.insert((group, partition)) {
-            self.add((number, wish), group, Some(partition));
+            self.add((number, wish), group, Some(partition), START);
         }
     }
 
     /// What the wish is open for.
-    pub(super) fn spot(&mut self, wish: (usize, &Wish), spot: Spot) {
+    pub(super) fn spot(&mut self, wish: (usize, &Wish), spot: Spot, since: SystemTime) {
         match spot.partition {
-            None => self.any(wish, spot.group),
+            None => self.any(wish, spot.group, since),
             Some(partition) => self.named(wish, spot.group, partition),
         }
     }
 
-    fn add(&mut self, (number, wish): (usize, &Wish), group: GroupId, partition: Option<PartitionId>) {
+    fn add(
+        &mut self,
+        (number, wish): (usize, &Wish),
+        group: GroupId,
+        partition: Option<PartitionId>,
+        since: SystemTime,
+    ) {
         self.groups.push(group.0);
         self.consumers.push(i32::try_from(number).unwrap_or(i32::MAX));
         self.batches.push(i32::try_from(wish.ask.batch).unwrap_or(i32::MAX));
         self.nonces.push(wish.lease.0);
         self.autos.push(wish.ask.auto);
         self.named.push(partition.map(|partition| partition.0));
+        self.since.push(since);
     }
 
     /// Claims, durably if something is acked by it. A crash after any other claim only brings the messages again.
@@ -69,7 +80,7 @@ impl Slots {
             return Ok(Vec::new());
         }
         let durable = self.autos.contains(&true);
-        let params: [Param<'_>; 8] = [
+        let params: [Param<'_>; 9] = [
             &self.groups,
             &self.consumers,
             &self.batches,
@@ -78,6 +89,7 @@ impl Slots {
             &self.named,
             &bytes_max,
             &durable,
+            &self.since,
         ];
         connection.query(&CLAIM, &params).await
     }
@@ -87,8 +99,8 @@ impl Slots {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        let params: [Param<'_>; 6] =
-            [&self.groups, &self.consumers, &self.batches, &self.nonces, &self.named, &bytes_max];
+        let params: [Param<'_>; 7] =
+            [&self.groups, &self.consumers, &self.batches, &self.nonces, &self.named, &bytes_max, &self.since];
         connection.query(&CLAIM_PLAIN, &params).await
     }
 }

@@ -27,7 +27,7 @@ use crate::messages::ground::Ground;
 use crate::messages::group::Groups;
 use crate::messages::ids::{LeaseId, PartitionId};
 use crate::messages::key::Key;
-use crate::messages::statements::COMPLETE;
+use crate::messages::settle::{Settlement, pass_whole};
 use report::Report;
 use search::Pulse;
 
@@ -182,28 +182,18 @@ impl Looker {
         wishes: &mut [Wish],
         report: &mut Report,
     ) -> Result<(), MessagesError> {
-        let (mut partitions, mut groups, mut nonces, mut throughs) = (vec![], vec![], vec![], vec![]);
+        let mut hollow = Vec::new();
         for wish in wishes.iter_mut().filter(|wish| wish.refused.is_none()) {
-            let (lease, auto) = (wish.lease, wish.ask.auto);
             wish.claims.retain(|claim| {
                 if !claim.messages.is_empty() {
                     return true;
                 }
                 report.passed(claim.group_id);
-                if !auto {
-                    partitions.push(claim.partition_id.0);
-                    groups.push(claim.group_id.0);
-                    nonces.push(lease.0);
-                    throughs.push(claim.through);
-                }
+                hollow.push(Settlement::complete(claim));
                 false
             });
         }
-        if !partitions.is_empty() {
-            let strict = vec![false; partitions.len()];
-            connection.execute(&COMPLETE, &[&partitions, &groups, &nonces, &throughs, &strict]).await?;
-        }
-        Ok(())
+        Ok(pass_whole(connection, &hollow).await?)
     }
 
     fn pulse(&self) -> MutexGuard<'_, Pulse> {

@@ -19,8 +19,8 @@ use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
 use crate::messages::ids::{GroupId, LeaseId, PartitionId};
 use crate::messages::message::{Batch, PartitionLease};
-use crate::messages::settle::{Settled, Settlement};
-use crate::messages::statements::{COMPLETE, NEXT};
+use crate::messages::settle::{Settled, Settlement, pass_whole};
+use crate::messages::statements::NEXT;
 
 /// How often in a row a consumer may go on before others have their turn.
 const TURNS_MAX: u32 = 8;
@@ -250,11 +250,8 @@ impl Continuing {
     /// Leases of nothing but deleted messages are acked here.
     async fn pass_hollow(&self, connection: &Connection, answer: &mut GoneOn) -> Result<(), DatabaseError> {
         let hollow: Vec<PartitionLease> = answer.claims.extract_if(.., |claim| claim.messages.is_empty()).collect();
+        pass_whole(connection, &hollow.iter().map(Settlement::complete).collect::<Vec<_>>()).await?;
         for claim in hollow {
-            let (partition, group, nonce) = ([claim.partition_id.0], [claim.group_id.0], [answer.lease.0]);
-            let (through, strict) = ([claim.through], [false]);
-            let params: [Param<'_>; 5] = [&&partition[..], &&group[..], &&nonce[..], &&through[..], &&strict[..]];
-            connection.execute(&COMPLETE, &params).await?;
             self.ground.bell.freed(claim.queue_id, claim.group_id, claim.partition_id);
         }
         Ok(())

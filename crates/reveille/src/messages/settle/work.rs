@@ -204,6 +204,18 @@ impl Settling {
     }
 }
 
+/// Settles leases of which nobody is to hear. Not by the statement for whole leases: that one passes over what others touch.
+pub(in crate::messages) async fn pass_whole(
+    connection: &Connection,
+    settlements: &[Settlement],
+) -> Result<(), DatabaseError> {
+    let arrays = Arrays::of(settlements.iter().filter_map(|settlement| Some((settlement, settlement.lease?))));
+    if !arrays.partitions.is_empty() {
+        connection.execute(&SETTLE, &arrays.params()).await?;
+    }
+    Ok(())
+}
+
 /// A settlement was committed: wake whoever can use it.
 pub(super) fn ring(ground: &Ground, row: &Row, place: Place) {
     if !row.get::<_, bool>("more") {

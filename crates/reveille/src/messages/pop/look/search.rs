@@ -1,7 +1,7 @@
 //! Where a look claims, and in which order.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use reveille_wake::Stretch;
 use tokio::time::Instant;
@@ -16,6 +16,7 @@ use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::key::Key;
 use crate::messages::outbox;
 use crate::messages::pop::claim::Slots;
+use crate::messages::pop::marks::{Marks, START};
 use crate::messages::pop::segment::Claimed;
 use crate::messages::pop::wish::{Spot, Wish};
 use crate::messages::statements::{DUES, SPREAD};
@@ -45,6 +46,7 @@ pub(super) struct Pulse {
     surveyed: HashMap<GroupId, Stretch>,
     /// When the queues were last searched whole, and how many looks claimed in them without since.
     searched: HashMap<QueueId, (Instant, u32)>,
+    marks: Marks,
 }
 
 /// How to go about a group.
@@ -162,7 +164,7 @@ impl Looker {
             match way {
                 Way::Due => {
                     self.ground.bell.news(queue, group, usize::MAX);
-                    slots.any(wish, group);
+                    slots.any(wish, group, self.pulse().marks.glance(group));
                     report.searched.insert(group);
                 }
                 Way::Direct => {
@@ -222,10 +224,14 @@ impl Looker {
         let (mut any, mut named, mut spots) = (Slots::default(), Slots::default(), Vec::new());
         for wish in wishes.iter().enumerate().filter(|(_, wish)| report.seeks(wish)) {
             let [spot] = wish.1.spots[..] else { continue };
-            let slots = if spot.partition.is_none() { &mut any } else { &mut named };
-            slots.spot(wish, spot);
-            spots.push(spot);
+            spots.push((wish, spot));
         }
+        let since = self.since(spots.iter().map(|(_, spot)| *spot));
+        for (wish, spot) in &spots {
+            let slots = if spot.partition.is_none() { &mut any } else { &mut named };
+            slots.spot(*wish, *spot, since_of(&since, *spot));
+        }
+        let spots: Vec<Spot> = spots.into_iter().map(|(_, spot)| spot).collect();
         report.searched.extend(spots.iter().filter(|spot| spot.partition.is_none()).map(|spot| spot.group));
         if spots.is_empty() {
             return Ok(Vec::new());
@@ -233,10 +239,10 @@ impl Looker {
         let spots = distinct(spots);
         let bytes_max = self.ground.options.pop_bytes_max;
         let (fresh, claimed, claimed_named, next) = tokio::join!(
-            self.spread(connection, &spots),
+            self.spread(connection, &spots, &since),
             any.claim(connection, bytes_max),
             named.claim(connection, bytes_max),
-            ask(connection, &spots),
+            self.ask(connection, &spots, &since),
         );
         // Every one of them is told what it got before an error of another ends the look.
         let (claimed, claimed_named) = (claimed?, claimed_named?);
@@ -258,7 +264,8 @@ impl Looker {
         if spots.is_empty() {
             return Ok(());
         }
-        self.learn_due(connection, &spots, wishes, report).await?;
+        let since = self.since(spots.iter().copied());
+        self.learn_due(connection, &spots, &since, wishes, report).await?;
         let mut tried: HashMap<usize, HashSet<Spot>> = HashMap::new();
         for _ in 0..SPACE_ROUNDS {
             let mut slots = Slots::default();
@@ -267,7 +274,7 @@ impl Looker {
                 let next = wish.1.spots.iter().find(|spot| report.is_due(**spot) && !tried.contains(spot));
                 if let Some(spot) = next {
                     tried.insert(*spot);
-                    slots.any(wish, spot.group);
+                    slots.any(wish, spot.group, since_of(&since, *spot));
                     report.searched.insert(spot.group);
                 }
             }
@@ -282,7 +289,7 @@ impl Looker {
             let untried = wish.spots.iter().filter(|spot| report.is_due(**spot) && !tried.contains(spot));
             report.untried.extend(untried.copied().collect::<Vec<_>>());
         }
-        let next = ask(connection, &spots).await?;
+        let next = self.ask(connection, &spots, &since).await?;
         report.learn_all(wishes, next);
         Ok(())
     }
@@ -291,32 +298,78 @@ impl Looker {
         &self,
         connection: &Connection,
         spots: &[Spot],
+        since: &Since,
         wishes: &[Wish],
         report: &mut Report,
     ) -> Result<(), MessagesError> {
-        let (fresh, next) = tokio::join!(self.spread(connection, spots), ask(connection, spots));
+        let (fresh, next) = tokio::join!(self.spread(connection, spots, since), self.ask(connection, spots, since));
         report.fresh.extend(fresh?);
         let sent = report.learn_all(wishes, next?);
         if sent.is_empty() {
             return Ok(());
         }
         self.move_outbox(connection, &sent).await?;
-        let (fresh, next) = tokio::join!(self.spread(connection, spots), ask(connection, spots));
+        let (fresh, next) = tokio::join!(self.spread(connection, spots, since), self.ask(connection, spots, since));
         report.fresh.extend(fresh?);
         report.learn_all(wishes, next?);
         Ok(())
     }
 
     /// Tells cursors what was pushed to the queues of these spots; returns the queues of which more is left than that.
-    async fn spread(&self, connection: &Connection, spots: &[Spot]) -> Result<Vec<QueueId>, DatabaseError> {
+    async fn spread(
+        &self,
+        connection: &Connection,
+        spots: &[Spot],
+        since: &Since,
+    ) -> Result<Vec<QueueId>, DatabaseError> {
         let mut queues: Vec<QueueId> = spots.iter().map(|spot| spot.queue).collect();
         queues.sort_unstable();
         queues.dedup();
         self.pulse().spread(&queues, Instant::now());
         let ids: Vec<i32> = queues.iter().map(|queue| queue.0).collect();
-        let row = connection.query_opt(&SPREAD, &[&ids]).await?;
+        let since = spots.iter().map(|spot| since_of(since, *spot)).min().unwrap_or(START);
+        let row = connection.query_opt(&SPREAD, &[&ids, &since]).await?;
         let partitions = row.map_or(0, |row| row.get::<_, i32>(0));
         Ok(if partitions >= SPREAD_MAX { queues } else { Vec::new() })
+    }
+
+    /// Where the search of each of these begins. Claims and the question for the next due must agree on it, or what the one
+    /// does not see would be due to the other, again and again.
+    fn since(&self, spots: impl Iterator<Item = Spot>) -> Since {
+        let (pulse, now) = (self.pulse(), std::time::Instant::now());
+        spots
+            .filter(|spot| spot.partition.is_none())
+            .map(|spot| (spot.group, pulse.marks.search(spot.group, now)))
+            .collect()
+    }
+
+    /// When the spots have something to claim, and whether the outbox has something for their queues.
+    async fn ask(
+        &self,
+        connection: &Connection,
+        spots: &[Spot],
+        since: &Since,
+    ) -> Result<Vec<(Spot, Next, Option<String>)>, DatabaseError> {
+        let groups: Vec<i32> = spots.iter().map(|spot| spot.group.0).collect();
+        let partitions: Vec<Option<i32>> =
+            spots.iter().map(|spot| spot.partition.map(|partition| partition.0)).collect();
+        let times: Vec<SystemTime> = spots.iter().map(|spot| since_of(since, *spot)).collect();
+        let rows = connection.query(&DUES, &[&groups, &partitions, &times]).await?;
+        let (mut pulse, now) = (self.pulse(), std::time::Instant::now());
+        let read = |row: &Row| {
+            let spot = *spots.get(usize::try_from(row.get::<_, i32>(0) - 1).ok()?)?;
+            let mut next = Next { known: row.get(1), due_s: row.get(2), plain: row.get(4) };
+            if since_of(since, spot) != START {
+                // Not everything was read: somebody must come back for the rest.
+                let wait = pulse.marks.wait(spot.group, now).as_secs_f64();
+                next.due_s = Some(next.due_s.map_or(wait, |due_s| due_s.min(wait)));
+            } else if spot.partition.is_none() {
+                let took = Duration::try_from_secs_f64(row.get("took_s")).unwrap_or_default();
+                pulse.marks.note(spot.group, now, took, row.get("place"));
+            }
+            Some((spot, next, row.get(3)))
+        };
+        Ok(rows.iter().filter_map(read).collect())
     }
 
     /// Brings what foreign transactions have pushed into the logs. Other groups and nodes wait for it too.
@@ -330,6 +383,13 @@ impl Looker {
     }
 }
 
+/// Since when the groups are searched for what is due.
+type Since = HashMap<GroupId, SystemTime>;
+
+fn since_of(since: &Since, spot: Spot) -> SystemTime {
+    since.get(&spot.group).copied().filter(|_| spot.partition.is_none()).unwrap_or(START)
+}
+
 /// Crosses off the partitions that were leased: what they have left is rung for when their leases end.
 fn follow<'a>(told: &mut HashMap<GroupId, Told>, rows: impl Iterator<Item = &'a Row>) {
     for claimed in rows.map(Claimed).filter(|claimed| claimed.is_leased() && !claimed.has_more()) {
@@ -337,18 +397,6 @@ fn follow<'a>(told: &mut HashMap<GroupId, Told>, rows: impl Iterator<Item = &'a 
             told.named.remove(&claimed.partition());
         }
     }
-}
-
-/// When the spots have something to claim, and whether the outbox has something for their queues.
-async fn ask(connection: &Connection, spots: &[Spot]) -> Result<Vec<(Spot, Next, Option<String>)>, DatabaseError> {
-    let groups: Vec<i32> = spots.iter().map(|spot| spot.group.0).collect();
-    let partitions: Vec<Option<i32>> = spots.iter().map(|spot| spot.partition.map(|partition| partition.0)).collect();
-    let rows = connection.query(&DUES, &[&groups, &partitions]).await?;
-    let read = |row: &Row| {
-        let spot = spots.get(usize::try_from(row.get::<_, i32>(0) - 1).ok()?)?;
-        Some((*spot, Next { known: row.get(1), due_s: row.get(2), plain: row.get(4) }, row.get(3)))
-    };
-    Ok(rows.iter().filter_map(read).collect())
 }
 
 fn distinct(spots: Vec<Spot>) -> Vec<Spot> {

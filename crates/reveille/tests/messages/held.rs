@@ -1,0 +1,108 @@
+//! What holds while somebody's transaction is open for long: no version of a row goes away, and rows are found nevertheless.
+
+use reveille::messages::{Pop, Settled};
+use tokio_postgres::Client;
+
+use crate::pop_kit::{Node, none, number, pop_queue, push_to, spawn, stranded, texts};
+use crate::support::{Fixture, push, queue, soon, until_blocked};
+
+/// So many dead entries before everything that is due that to read past them takes long on any machine.
+const MAKE_DEAD: [&str; 2] = [
+    "insert into reveille.cursor (partition, grp, due_at)
+     select 1000000 + n, grp, clock_timestamp() - interval '1 hour' from reveille.cursor, generate_series(1, 100000) as n",
+    "delete from reveille.cursor where partition > 1000000",
+];
+
+async fn hold_snapshot(client: &Client) {
+    client.batch_execute("begin isolation level repeatable read; select 1").await.unwrap();
+}
+
+/// The index in which cursors are found is not unique: another table says that there is one.
+#[tokio::test]
+async fn of_two_spreads_at_once_one_makes_the_cursor() {
+    let it = Fixture::new().await;
+    push_to(&it.messages, "mail", "a", &["a1"]).await;
+    none(&it.messages, "other").await;
+    pop_queue(&it.messages, "mail", 1).await;
+    push_to(&it.messages, "mail", "b", &["b1"]).await;
+    let (mut first, second, watcher) = (it.client().await, it.client().await, it.client().await);
+    let spread = "select reveille.spread(array(select id from reveille.queue))";
+
+    let making = first.transaction().await.unwrap();
+    making.execute(spread, &[]).await.unwrap();
+    let waiting = spawn(async move { second.execute(spread, &[]).await.unwrap() });
+    until_blocked(&watcher, 1).await;
+    making.commit().await.unwrap();
+    soon(waiting).await.unwrap();
+
+    assert_eq!(number(&watcher, "select count(*) from reveille.cursor").await, 2);
+    assert_eq!(number(&watcher, "select count(*) from reveille.cursor_made").await, 2);
+    assert_eq!(stranded(&watcher).await, 0);
+}
+
+/// The statement for whole leases passes over a cursor of which somebody made a newer version while it waited.
+#[tokio::test]
+async fn an_ack_that_is_overtaken_by_a_spread_counts_all_the_same() {
+    let it = Fixture::new().await;
+    push(&it.messages, "mail", "1").await;
+    let batch = pop_queue(&it.messages, "mail", 1).await;
+    let (mut holder, watcher) = (it.client().await, it.client().await);
+    let held = holder.transaction().await.unwrap();
+    held.execute("select from reveille.cursor for update", &[]).await.unwrap();
+
+    let messages = it.messages.clone();
+    let acking = spawn(async move { messages.complete(&batch).await });
+    until_blocked(&watcher, 1).await;
+    push(&it.messages, "mail", "2").await;
+    held.execute("select reveille.spread(array(select id from reveille.queue))", &[]).await.unwrap();
+    held.commit().await.unwrap();
+
+    let settled = soon(acking).await.unwrap().pop().unwrap().unwrap();
+    assert_eq!(settled, Settled::Done { released: true, dead: false });
+    assert_eq!(texts(&pop_queue(&it.messages, "mail", 9).await), ["2"]);
+}
+
+/// A spread waits for a cursor that somebody claims meanwhile: the new version is told too, or nobody would tell it.
+#[tokio::test]
+async fn a_spread_that_is_overtaken_tells_the_newer_version() {
+    let it = Fixture::new().await;
+    push(&it.messages, "mail", "1").await;
+    pop_queue(&it.messages, "mail", 1).await;
+    push(&it.messages, "mail", "2").await;
+    let (mut holder, spreader, watcher) = (it.client().await, it.client().await, it.client().await);
+    let held = holder.transaction().await.unwrap();
+    held.execute("update reveille.cursor set epoch = epoch + 1", &[]).await.unwrap();
+
+    let spread = "select reveille.spread(array(select id from reveille.queue))";
+    let spreading = spawn(async move { spreader.execute(spread, &[]).await.unwrap() });
+    until_blocked(&watcher, 1).await;
+    held.commit().await.unwrap();
+    soon(spreading).await.unwrap();
+
+    assert_eq!(number(&watcher, "select upto from reveille.cursor").await, 2);
+    assert_eq!(number(&watcher, "select count(fresh_at) from reveille.head").await, 0);
+}
+
+/// A search that had to read long leaves a mark, and the next begins there. Whoever waits is woken for the rest.
+#[tokio::test]
+async fn what_fell_due_before_the_mark_is_found_by_whoever_waits() {
+    let it = Fixture::new().await;
+    push(&it.messages, "mail", "1").await;
+    let node = Node::on(&it.db).await.proven().await;
+    let first = pop_queue(&node.messages, "mail", 1).await;
+    node.messages.complete(&first).await;
+    let (holder, client) = (it.client().await, it.client().await);
+    hold_snapshot(&holder).await;
+    for step in MAKE_DEAD {
+        client.execute(step, &[]).await.unwrap();
+    }
+    none(&node.messages, "mail").await;
+    let waiting = node.joined(Pop::queue(queue("mail"))).await;
+
+    // Nobody is told of this; but somebody asks now, and that search begins at the mark.
+    let back = "update reveille.cursor set committed = 0, due_at = clock_timestamp() - interval '1 minute'";
+    assert_eq!(client.execute(back, &[]).await.unwrap(), 1);
+    none(&node.messages, "mail").await;
+
+    assert_eq!(texts(&soon(waiting).await.unwrap().expect("there is something")), ["1"]);
+}

@@ -18,7 +18,7 @@ language plpgsql
 as $reveille$
 declare
   asked record;
-  held {schema}.cursor;
+  held record;
   top {schema}.head;
   rules {schema}.queue;
   passed bigint;
@@ -37,10 +37,24 @@ begin
     more := false;
     due_s := null;
     durable := null;
-    select cursor.* into held
-    from {schema}.cursor
-    where cursor.partition = asked.partition and cursor.grp = asked.grp
-    for update;
+    -- From the newest version back: while a transaction elsewhere is held open, all of them are there.
+    select locked.* into held
+    from (
+      select cursor.partition, cursor.grp
+      from {schema}.cursor
+      where (cursor.partition, cursor.grp) <= (asked.partition, asked.grp)
+      order by cursor.partition desc, cursor.grp desc
+      limit 1
+    ) as newest
+    cross join lateral (
+      select cursor.*, cursor.ctid as tid
+      from {schema}.cursor
+      where (cursor.partition, cursor.grp) <= (newest.partition, newest.grp)
+      order by cursor.partition desc, cursor.grp desc
+      limit 1
+      for update
+    ) as locked
+    where newest.partition = asked.partition and newest.grp = asked.grp;
     before := held.committed;
     committed := held.committed;
     said := case
@@ -66,14 +80,18 @@ begin
       continue;
     end if;
 
-    select head.* into top from {schema}.head where head.partition = asked.partition;
+    select head.* into top
+    from {schema}.head
+    where head.partition <= asked.partition
+    order by head.partition desc
+    limit 1;
     select queue.* into rules from {schema}.queue where queue.id = top.queue;
     durable := coalesce(rules.durable_acks, true);
     passed := case when asked.outcome = 'release' then held.committed else asked.through end;
     if asked.outcome = 'completed' and passed < held.leased_through then
       update {schema}.cursor
       set committed = passed, failures = 0, deliveries = 1
-      where cursor.partition = asked.partition and cursor.grp = asked.grp;
+      where cursor.ctid = held.tid;
       committed := passed;
       return next;
       continue;
@@ -108,7 +126,7 @@ begin
           when passed > held.committed then 1
           else held.deliveries
         end
-    where cursor.partition = asked.partition and cursor.grp = asked.grp;
+    where cursor.ctid = held.tid;
     released := true;
     due_s := case when more then greatest(extract(epoch from due - clock_timestamp()), 0) end;
     return next;

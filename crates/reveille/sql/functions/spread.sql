@@ -58,20 +58,25 @@ begin
   join unnest(parts, newest, dues) as told (partition, newest, due) on told.partition = made.partition;
 
   perform
-  from unnest(parts, owners, newest) as told (partition, queue, newest)
-  join {schema}.consumer_group on consumer_group.queue = told.queue
-  cross join lateral (
-    select cursor.ctid as tid
+  from (
+    select told.partition, told.newest, consumer_group.id as grp
+    from unnest(parts, owners, newest) as told (partition, queue, newest)
+    join {schema}.consumer_group on consumer_group.queue = told.queue
+    order by told.partition, consumer_group.id
+  ) as told
+  join lateral (
+    select cursor.partition, cursor.grp, cursor.ctid as tid
     from {schema}.cursor
-    where cursor.partition between told.partition and told.partition
-      and cursor.grp between consumer_group.id and consumer_group.id
+    where (cursor.partition, cursor.grp) <= (told.partition, told.grp)
     order by cursor.partition desc, cursor.grp desc
     limit 1
-  ) as seen
-  join {schema}.cursor on cursor.ctid = seen.tid
-  where cursor.upto < told.newest
-  order by cursor.partition, cursor.grp
-  for update of cursor;
+  ) as seen on seen.partition = told.partition and seen.grp = told.grp
+  cross join lateral (
+    select
+    from {schema}.cursor
+    where cursor.ctid = seen.tid and cursor.upto < told.newest
+    for update
+  ) as cursor;
 
   -- A statement of its own: a version of which somebody made a newer one while we waited for its lock is not found by its
   -- place any more, and a cursor that is passed over here is told by nobody.
@@ -79,41 +84,42 @@ begin
     select seen.tid, told.newest, told.due
     from unnest(parts, owners, newest, dues) as told (partition, queue, newest, due)
     join {schema}.consumer_group on consumer_group.queue = told.queue
-    cross join lateral (
-      select cursor.ctid as tid, cursor.upto
+    join lateral (
+      select cursor.partition, cursor.grp, cursor.ctid as tid, cursor.upto
       from {schema}.cursor
-      where cursor.partition between told.partition and told.partition
-        and cursor.grp between consumer_group.id and consumer_group.id
+      where (cursor.partition, cursor.grp) <= (told.partition, consumer_group.id)
       order by cursor.partition desc, cursor.grp desc
       limit 1
-    ) as seen
+    ) as seen on seen.partition = told.partition and seen.grp = consumer_group.id
     where seen.upto < told.newest
   )
   update {schema}.cursor
   set upto = behind.newest,
       due_at = coalesce(cursor.due_at, case when behind.newest > cursor.committed then behind.due end)
   from behind
-  where cursor.ctid = behind.tid;
+  where cursor.ctid = any (array(select behind.tid from behind)) and cursor.ctid = behind.tid;
 
   with told as materialized (
     select seen.tid
-    from unnest(parts, newest) as told (partition, newest)
-    cross join lateral (
-      select head.ctid as tid
+    from (select * from unnest(parts, newest) as told (partition, newest) order by told.partition) as told
+    join lateral (
+      select head.partition, head.ctid as tid
       from {schema}.head
-      where head.partition between told.partition and told.partition
+      where head.partition <= told.partition
       order by head.partition desc
       limit 1
-    ) as seen
-    join {schema}.head on head.ctid = seen.tid
-    where head.next_seq - 1 = told.newest
-    order by head.partition
-    for update of head skip locked
+    ) as seen on seen.partition = told.partition
+    cross join lateral (
+      select
+      from {schema}.head
+      where head.ctid = seen.tid and head.next_seq - 1 = told.newest
+      for update skip locked
+    ) as head
   )
   update {schema}.head
   set fresh_at = null
   from told
-  where head.ctid = told.tid;
+  where head.ctid = any (array(select told.tid from told)) and head.ctid = told.tid;
 
   return cardinality(parts);
 end

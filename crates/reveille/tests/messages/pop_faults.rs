@@ -91,6 +91,7 @@ async fn what_was_claimed_for_a_consumer_that_went_away_goes_to_nobody_after_its
     until_blocked(&watcher, 1).await;
     proxy.stall();
     held.rollback().await.unwrap();
+    soon(async { while number(&watcher, "select count(lease_until) from reveille.cursor").await == 0 {} }).await;
 
     // Not before the lease has ended, for it was claimed for the node.
     let batch = soon(other.messages.pop(mail().wait(WAIT))).await.unwrap().unwrap();

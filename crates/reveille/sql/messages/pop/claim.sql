@@ -36,28 +36,30 @@ with slot as materialized (
 ), named as materialized (
   select slot.grp, seen.tid, cursor.partition, cursor.committed, cursor.upto, cursor.due_at, cursor.lease_until,
          cursor.failures, cursor.deliveries, slot.place
-  from slot
-  cross join lateral (
-    select cursor.ctid as tid
+  from (select * from slot where slot.named is not null order by slot.named, slot.grp) as slot
+  join lateral (
+    select cursor.partition, cursor.grp, cursor.ctid as tid
     from {schema}.cursor
-    where cursor.partition between slot.named and slot.named and cursor.grp between slot.grp and slot.grp
+    where (cursor.partition, cursor.grp) <= (slot.named, slot.grp)
     order by cursor.partition desc, cursor.grp desc
     limit 1
-  ) as seen
-  join {schema}.cursor on cursor.ctid = seen.tid
-  cross join lateral (
-    select head.next_seq
+  ) as seen on seen.partition = slot.named and seen.grp = slot.grp
+  join lateral (
+    select head.partition, head.next_seq
     from {schema}.head
-    where head.partition between slot.named and slot.named
+    where head.partition <= slot.named
     order by head.partition desc
     limit 1
-  ) as head
-  where slot.named is not null
-    -- What is due and has nothing is not left so: whoever waits for it would look for ever.
-    and (head.next_seq - 1 > cursor.committed or cursor.due_at is not null)
-    and (cursor.due_at is null or cursor.due_at <= statement_timestamp())
-  order by cursor.partition, cursor.grp
-  for update of cursor skip locked
+  ) as head on head.partition = slot.named
+  cross join lateral (
+    select *
+    from {schema}.cursor
+    where cursor.ctid = seen.tid
+      -- What is due and has nothing is not left so: whoever waits for it would look for ever.
+      and (head.next_seq - 1 > cursor.committed or cursor.due_at is not null)
+      and (cursor.due_at is null or cursor.due_at <= statement_timestamp())
+    for update skip locked
+  ) as cursor
 ), candidate as materialized (
   select slot.consumer, slot.batch, slot.nonce, slot.auto, slot.o, slot.grp, found.tid, found.partition, found.committed,
          found.upto, found.due_at, found.lease_until, found.failures, found.deliveries
@@ -86,13 +88,13 @@ with slot as materialized (
            case when queue.ttl > '0' and head.last_at <= statement_timestamp() - queue.ttl then head.next_seq - 1 end
          ) as passed
   from candidate
-  cross join lateral (
-    select head.queue, head.next_seq, head.first_seq, head.last_at
+  join lateral (
+    select head.partition, head.queue, head.next_seq, head.first_seq, head.last_at
     from {schema}.head
-    where head.partition between candidate.partition and candidate.partition
+    where head.partition <= candidate.partition
     order by head.partition desc
     limit 1
-  ) as head
+  ) as head on head.partition = candidate.partition
   join {schema}.queue on queue.id = head.queue
 ), visible as materialized (
   select placed.*,
@@ -209,7 +211,7 @@ with slot as materialized (
       epoch = case when taken.take > 0 then cursor.epoch + 1 else cursor.epoch end,
       nonce = case when taken.take > 0 then taken.nonce else cursor.nonce end
   from taken
-  where cursor.ctid = taken.tid
+  where cursor.ctid = any (array(select taken.tid from taken)) and cursor.ctid = taken.tid
   returning taken.consumer, cursor.grp, cursor.partition, taken.queue, cursor.epoch, taken.take, taken.start,
             taken.start + taken.take as through, cursor.deliveries, cursor.failures,
             extract(epoch from cursor.lease_until - statement_timestamp())::float8 as lease_s,

@@ -36,31 +36,33 @@ with slot as materialized (
   join slot on slot.grp = due.grp and slot.place = due.place
 ), named as materialized (
   select slot.consumer, slot.batch, slot.nonce, seen.tid, slot.grp, cursor.partition, cursor.committed
-  from slot
-  cross join lateral (
-    select cursor.ctid as tid
+  from (select * from slot where slot.named is not null order by slot.named, slot.grp) as slot
+  join lateral (
+    select cursor.partition, cursor.grp, cursor.ctid as tid
     from {schema}.cursor
-    where cursor.partition between slot.named and slot.named and cursor.grp between slot.grp and slot.grp
+    where (cursor.partition, cursor.grp) <= (slot.named, slot.grp)
     order by cursor.partition desc, cursor.grp desc
     limit 1
-  ) as seen
-  join {schema}.cursor on cursor.ctid = seen.tid
-  where slot.named is not null
-    and cursor.deliveries = 0
-    and (cursor.due_at is null or cursor.due_at <= statement_timestamp())
-  order by cursor.partition, cursor.grp
-  for update of cursor skip locked
+  ) as seen on seen.partition = slot.named and seen.grp = slot.grp
+  cross join lateral (
+    select cursor.partition, cursor.committed
+    from {schema}.cursor
+    where cursor.ctid = seen.tid
+      and cursor.deliveries = 0
+      and (cursor.due_at is null or cursor.due_at <= statement_timestamp())
+    for update skip locked
+  ) as cursor
 ), there as materialized (
   select candidate.*, head.queue, queue.lease, head.next_seq - 1 as newest,
          least(candidate.batch, head.next_seq - 1 - candidate.committed) as share
   from (select * from found union all select * from named) as candidate
-  cross join lateral (
-    select head.queue, head.next_seq, head.first_seq
+  join lateral (
+    select head.partition, head.queue, head.next_seq, head.first_seq
     from {schema}.head
-    where head.partition between candidate.partition and candidate.partition
+    where head.partition <= candidate.partition
     order by head.partition desc
     limit 1
-  ) as head
+  ) as head on head.partition = candidate.partition
   join {schema}.queue on queue.id = head.queue
   where head.next_seq - 1 > candidate.committed
     and head.first_seq - 1 <= candidate.committed
@@ -99,7 +101,7 @@ with slot as materialized (
       epoch = cursor.epoch + 1,
       nonce = there.nonce
   from there
-  where cursor.ctid = there.tid
+  where cursor.ctid = any (array(select there.tid from there)) and cursor.ctid = there.tid
   returning there.consumer, cursor.grp, cursor.partition, there.queue, cursor.epoch, cursor.committed as start,
             cursor.leased_through as through, cursor.deliveries, cursor.failures, extract(epoch from there.lease)::float8 as lease_s
 )

@@ -43,9 +43,9 @@ left join lateral (
   limit 1
 ) as fresh on asked.partition is null
 left join lateral (
-  select cursor.due_at
+  select cursor.partition, cursor.grp, cursor.due_at
   from {schema}.cursor
-  where cursor.partition between asked.partition and asked.partition and cursor.grp between asked.grp and asked.grp
+  where (cursor.partition, cursor.grp) <= (asked.partition, asked.grp)
   order by cursor.partition desc, cursor.grp desc
   limit 1
-) as named on true
+) as named on named.partition = asked.partition and named.grp = asked.grp

@@ -10,20 +10,26 @@ with acked as (
   select *
   from unnest($1::int[], $2::int[], $3::uuid[], $4::bigint[], $5::int[], $6::int[], $7::uuid[]) with ordinality
     as acked (partition, grp, nonce, through, consumer, batch, next, o)
+  order by acked.partition, acked.grp
 ), held as materialized (
   select seen.tid, cursor.partition, cursor.grp, acked.through, acked.consumer, acked.batch, acked.next, acked.o
   from acked
-  cross join lateral (
-    select cursor.ctid as tid
+  join lateral (
+    select cursor.partition, cursor.grp, cursor.ctid as tid
     from {schema}.cursor
-    where cursor.partition between acked.partition and acked.partition and cursor.grp between acked.grp and acked.grp
+    where (cursor.partition, cursor.grp) <= (acked.partition, acked.grp)
     order by cursor.partition desc, cursor.grp desc
     limit 1
-  ) as seen
-  join {schema}.cursor on cursor.ctid = seen.tid
-  where cursor.nonce = acked.nonce and cursor.lease_until is not null and cursor.leased_through = acked.through
-  order by cursor.partition, cursor.grp
-  for update of cursor
+  ) as seen on seen.partition = acked.partition and seen.grp = acked.grp
+  cross join lateral (
+    select cursor.partition, cursor.grp
+    from {schema}.cursor
+    where cursor.ctid = seen.tid
+      and cursor.nonce = acked.nonce
+      and cursor.lease_until is not null
+      and cursor.leased_through = acked.through
+    for update
+  ) as cursor
 ), there as (
   select held.*, head.queue, head.next_seq - 1 as newest, queue.lease, queue.durable_acks,
          case
@@ -34,13 +40,13 @@ with acked as (
            else 0
          end as there
   from held
-  cross join lateral (
-    select head.queue, head.next_seq, head.first_seq
+  join lateral (
+    select head.partition, head.queue, head.next_seq, head.first_seq
     from {schema}.head
-    where head.partition between held.partition and held.partition
+    where head.partition <= held.partition
     order by head.partition desc
     limit 1
-  ) as head
+  ) as head on head.partition = held.partition
   join {schema}.queue on queue.id = head.queue
 ), shared as (
   select there.*,
@@ -90,7 +96,7 @@ with acked as (
       epoch = case when taken.take > 0 then cursor.epoch + 1 else cursor.epoch end,
       nonce = case when taken.take > 0 then taken.next else cursor.nonce end
   from taken
-  where cursor.ctid = taken.tid
+  where cursor.ctid = any (array(select taken.tid from taken)) and cursor.ctid = taken.tid
   returning taken.consumer, cursor.grp, cursor.partition, taken.queue, cursor.epoch, taken.take, taken.through as start,
             cursor.leased_through as through, cursor.deliveries, cursor.failures, extract(epoch from taken.lease)::float8 as lease_s,
             cursor.due_at is not null and taken.take = 0 as more, taken.durable_acks

@@ -8,23 +8,27 @@ with acked as (
   select *
   from unnest($1::int[], $2::int[], $3::uuid[], $4::bigint[], $5::boolean[])
     as acked (partition, grp, nonce, through, strict)
+  order by acked.partition, acked.grp
 ), held as materialized (
   select seen.tid, cursor.partition, cursor.grp, acked.through, cursor.committed as before
   from acked
-  cross join lateral (
-    select cursor.ctid as tid
+  join lateral (
+    select cursor.partition, cursor.grp, cursor.ctid as tid
     from {schema}.cursor
-    where cursor.partition between acked.partition and acked.partition and cursor.grp between acked.grp and acked.grp
+    where (cursor.partition, cursor.grp) <= (acked.partition, acked.grp)
     order by cursor.partition desc, cursor.grp desc
     limit 1
-  ) as seen
-  join {schema}.cursor on cursor.ctid = seen.tid
-  where cursor.nonce = acked.nonce
-    and cursor.lease_until is not null
-    and cursor.leased_through = acked.through
-    and (not acked.strict or cursor.lease_until > clock_timestamp())
-  order by cursor.partition, cursor.grp
-  for update of cursor
+  ) as seen on seen.partition = acked.partition and seen.grp = acked.grp
+  cross join lateral (
+    select cursor.partition, cursor.grp, cursor.committed
+    from {schema}.cursor
+    where cursor.ctid = seen.tid
+      and cursor.nonce = acked.nonce
+      and cursor.lease_until is not null
+      and cursor.leased_through = acked.through
+      and (not acked.strict or cursor.lease_until > clock_timestamp())
+    for update
+  ) as cursor
 ), completed as (
   update {schema}.cursor
   set committed = held.through,
@@ -35,14 +39,15 @@ with acked as (
       -- Never cleared while the cursor, on the row we hold, was told of more.
       due_at = case when greatest(cursor.upto, head.next_seq - 1) > held.through then clock_timestamp() end
   from held
-  cross join lateral (
-    select head.queue, head.next_seq
+  join lateral (
+    select head.partition, head.queue, head.next_seq
     from {schema}.head
-    where head.partition between held.partition and held.partition
+    where head.partition <= held.partition
     order by head.partition desc
     limit 1
-  ) as head
-  where cursor.ctid = held.tid
+  ) as head on head.partition = held.partition
+  where cursor.ctid = any (array(select held.tid from held))
+    and cursor.ctid = held.tid
     and cursor.lease_until is not null
     and cursor.leased_through = held.through
   returning cursor.partition, cursor.grp, head.queue, cursor.due_at is not null as more, held.before

@@ -101,7 +101,9 @@ begin
 
   with told as materialized (
     select seen.tid
-    from (select * from unnest(parts, newest) as told (partition, newest) order by told.partition) as told
+    from (
+      select * from unnest(parts, owners, newest) as told (partition, queue, newest) order by told.partition
+    ) as told
     join lateral (
       select head.partition, head.ctid as tid
       from {schema}.head
@@ -115,6 +117,19 @@ begin
       where head.ctid = seen.tid and head.next_seq - 1 = told.newest
       for update skip locked
     ) as head
+    -- A cursor that was overtaken in both statements was told nothing: its head stays fresh for the next call.
+    where not exists (
+      select
+      from {schema}.consumer_group
+      join lateral (
+        select cursor.partition, cursor.grp, cursor.upto
+        from {schema}.cursor
+        where (cursor.partition, cursor.grp) <= (told.partition, consumer_group.id)
+        order by cursor.partition desc, cursor.grp desc
+        limit 1
+      ) as place on place.partition = told.partition and place.grp = consumer_group.id
+      where consumer_group.queue = told.queue and place.upto < told.newest
+    )
   )
   update {schema}.head
   set fresh_at = null

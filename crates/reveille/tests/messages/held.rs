@@ -83,6 +83,42 @@ async fn a_spread_that_is_overtaken_tells_the_newer_version() {
     assert_eq!(number(&watcher, "select count(fresh_at) from reveille.head").await, 0);
 }
 
+/// First while it locks, then while it writes. Whether the second is possible depends on the version of PostgreSQL: some
+/// give the spread the lock of the newer version, and then the other one waits for it.
+#[tokio::test]
+async fn a_spread_that_is_overtaken_twice_leaves_its_head_to_the_next() {
+    let it = Fixture::new().await;
+    push(&it.messages, "mail", "1").await;
+    let batch = pop_queue(&it.messages, "mail", 1).await;
+    it.messages.complete(&batch).await;
+    push(&it.messages, "mail", "2").await;
+    let (mut holder, spreader) = (it.client().await, it.client().await);
+    let (other, watcher) = (it.client().await, it.client().await);
+    let overtake = "update reveille.cursor set epoch = epoch + 1";
+    let held = holder.transaction().await.unwrap();
+    held.execute(overtake, &[]).await.unwrap();
+
+    let spread = "select reveille.spread(array(select id from reveille.queue))";
+    let mut spreading = spawn(async move { spreader.execute(spread, &[]).await.unwrap() });
+    until_blocked(&watcher, 1).await;
+    let overtaking = spawn(async move {
+        other.batch_execute(&format!("begin; {overtake}")).await.unwrap();
+        other
+    });
+    until_blocked(&watcher, 2).await;
+    held.commit().await.unwrap();
+    let other = soon(overtaking).await.unwrap();
+    tokio::select! {
+        _ = &mut spreading => other.batch_execute("commit").await.unwrap(),
+        () = until_blocked(&watcher, 1) => {
+            other.batch_execute("commit").await.unwrap();
+            soon(spreading).await.unwrap();
+        }
+    }
+
+    assert_eq!(stranded(&watcher).await, 0);
+}
+
 /// A search that had to read long leaves a mark, and the next begins there. Whoever waits is woken for the rest.
 #[tokio::test]
 async fn what_fell_due_before_the_mark_is_found_by_whoever_waits() {

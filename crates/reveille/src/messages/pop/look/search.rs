@@ -265,7 +265,7 @@ impl Looker {
             return Ok(());
         }
         let since = self.since(spots.iter().copied());
-        self.learn_due(connection, &spots, &since, wishes, report).await?;
+        self.learn_due(connection, (&spots, &since), wishes, report).await?;
         let mut tried: HashMap<usize, HashSet<Spot>> = HashMap::new();
         for _ in 0..SPACE_ROUNDS {
             let mut slots = Slots::default();
@@ -297,8 +297,7 @@ impl Looker {
     async fn learn_due(
         &self,
         connection: &Connection,
-        spots: &[Spot],
-        since: &Since,
+        (spots, since): (&[Spot], &Since),
         wishes: &[Wish],
         report: &mut Report,
     ) -> Result<(), MessagesError> {

@@ -2,8 +2,8 @@
 -- something to claim (negative: since when; null: nothing, or a pause), and the name of its queue if somebody's transaction
 -- has sent it something that is not in the log yet. Plain is a queue that neither delays nor drops.
 -- $3 since when: 'epoch' for whatever comes next; any other time for what is due since then and until now, no more. How long it
--- took, in seconds; and before which time nothing is left that is due or fresh, but for what is committed more than a second
--- late.
+-- took, in seconds; how many entries of the indexes of what is due and fresh were read for it, dead ones too; and before which
+-- time nothing is left that is due or fresh, but for what is committed more than a second late.
 -- locks:  nothing
 -- plan:   index scan using cursor_due
 select asked.o::int as o,
@@ -14,6 +14,8 @@ select asked.o::int as o,
        case when exists (select from {schema}.outbox where outbox.queue = queue.name) then queue.name end as sent,
        coalesce(queue.delay = '0' and queue.window_buffer = '0' and queue.ttl = '0', false) as plain,
        extract(epoch from clock_timestamp() - statement_timestamp())::float8 as took_s,
+       pg_stat_get_xact_tuples_returned($reveille${schema}.cursor_due$reveille$::regclass)
+         + pg_stat_get_xact_tuples_returned($reveille${schema}.head_fresh$reveille$::regclass) - before.entries as entries,
        least(soonest.due_at, fresh.fresh_at, statement_timestamp() - interval '1 second') as place
 from unnest($1::int[], $2::int[], $3::timestamptz[]) with ordinality as asked (grp, partition, since, o)
 cross join lateral (
@@ -26,10 +28,17 @@ left join lateral (
   where consumer_group.id = asked.grp
   limit 1
 ) as queue on true
+cross join lateral (
+  select asked.o,
+         pg_stat_get_xact_tuples_returned($reveille${schema}.cursor_due$reveille$::regclass)
+           + pg_stat_get_xact_tuples_returned($reveille${schema}.head_fresh$reveille$::regclass) as entries
+) as before
 left join lateral (
   select cursor.due_at
   from {schema}.cursor
   where cursor.grp = asked.grp
+    -- So that it is counted before this is read.
+    and before.entries >= 0
     and cursor.due_at >= asked.since
     and cursor.due_at <= case when asked.since = 'epoch' then 'infinity' else statement_timestamp() end
   order by cursor.due_at
@@ -38,7 +47,9 @@ left join lateral (
 left join lateral (
   select head.fresh_at
   from {schema}.head
-  where head.queue = queue.id and head.fresh_at between asked.since and 'infinity'
+  where head.queue = queue.id
+    and before.entries >= 0
+    and head.fresh_at between asked.since and 'infinity'
   order by head.fresh_at
   limit 1
 ) as fresh on asked.partition is null

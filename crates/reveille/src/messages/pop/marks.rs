@@ -13,15 +13,16 @@ use crate::messages::ids::GroupId;
 
 /// Before everything.
 pub(super) const START: SystemTime = SystemTime::UNIX_EPOCH;
-/// To find the next due this fast costs nothing worth saving.
-const FAST: Duration = Duration::from_millis(1);
-/// How many times as long as a slow search the next one must wait, and how long at most.
+/// To read so few entries costs nothing worth saving. Entries, not time: on a busy machine everything takes long, and whoever
+/// waits would look again and again for nothing.
+const FEW: i64 = 1000;
+/// How many times as long as a long search the next one must wait, and how long at most.
 const REST: u32 = 20;
 const REST_MAX: Duration = Duration::from_millis(800);
 /// More groups than this are not remembered.
 const GROUPS_MAX: usize = 50_000;
 
-/// The groups whose last search from the start was slow.
+/// The groups whose last search from the start read much.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     groups: HashMap<GroupId, Mark>,
@@ -51,10 +52,10 @@ impl Marks {
         start_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now)).max(Duration::from_millis(1))
     }
 
-    /// A search from the start has ended: how long it read, and before which place nothing is left.
-    pub(super) fn note(&mut self, group: GroupId, now: Instant, took: Duration, place: SystemTime) {
+    /// A search from the start has ended: how many entries it read and how long, and before which place nothing is left.
+    pub(super) fn note(&mut self, group: GroupId, now: Instant, (entries, took): (i64, Duration), place: SystemTime) {
         let rest = now.checked_add(took.saturating_mul(REST).min(REST_MAX));
-        match rest.filter(|_| took > FAST && self.groups.len() < GROUPS_MAX) {
+        match rest.filter(|_| entries > FEW && self.groups.len() < GROUPS_MAX) {
             Some(start_at) => _ = self.groups.insert(group, Mark { place, start_at }),
             None => _ = self.groups.remove(&group),
         }
@@ -72,19 +73,19 @@ mod tests {
     }
 
     #[test]
-    fn while_searches_are_fast_each_begins_at_the_start() {
+    fn while_searches_read_little_each_begins_at_the_start() {
         let (mut marks, now) = (Marks::default(), Instant::now());
 
-        marks.note(GROUP, now, FAST, place());
+        marks.note(GROUP, now, (FEW, Duration::from_secs(1)), place());
 
         assert_eq!((marks.search(GROUP, now), marks.glance(GROUP)), (START, START));
     }
 
     #[test]
-    fn after_a_slow_search_the_next_begin_at_the_mark_for_a_while() {
+    fn after_a_long_search_the_next_begin_at_the_mark_for_a_while() {
         let (mut marks, now) = (Marks::default(), Instant::now());
 
-        marks.note(GROUP, now, Duration::from_millis(10), place());
+        marks.note(GROUP, now, (FEW + 1, Duration::from_millis(10)), place());
 
         assert_eq!(marks.search(GROUP, now + Duration::from_millis(199)), place());
         assert_eq!(marks.wait(GROUP, now), Duration::from_millis(200));
@@ -96,17 +97,17 @@ mod tests {
     fn nobody_waits_longer_than_the_longest_rest_for_the_start() {
         let (mut marks, now) = (Marks::default(), Instant::now());
 
-        marks.note(GROUP, now, Duration::from_secs(2), place());
+        marks.note(GROUP, now, (FEW + 1, Duration::from_secs(2)), place());
 
         assert_eq!(marks.search(GROUP, now + REST_MAX), START);
     }
 
     #[test]
-    fn a_search_that_is_fast_again_is_the_end_of_the_mark() {
+    fn a_search_that_reads_little_again_is_the_end_of_the_mark() {
         let (mut marks, now) = (Marks::default(), Instant::now());
-        marks.note(GROUP, now, Duration::from_millis(10), place());
+        marks.note(GROUP, now, (FEW + 1, Duration::from_millis(10)), place());
 
-        marks.note(GROUP, now, FAST, place());
+        marks.note(GROUP, now, (FEW, Duration::from_secs(1)), place());
 
         assert_eq!((marks.search(GROUP, now), marks.glance(GROUP)), (START, START));
     }

@@ -364,7 +364,7 @@ impl Looker {
                 next.due_s = Some(next.due_s.map_or(wait, |due_s| due_s.min(wait)));
             } else if spot.partition.is_none() {
                 let took = Duration::try_from_secs_f64(row.get("took_s")).unwrap_or_default();
-                pulse.marks.note(spot.group, now, took, row.get("place"));
+                pulse.marks.note(spot.group, now, (row.get("entries"), took), row.get("place"));
             }
             Some((spot, next, row.get(3)))
         };

@@ -22,6 +22,14 @@ async fn drained(node: &Node) {
     node.messages.complete(&batch).await.pop().unwrap().unwrap();
 }
 
+/// Once as it will be, so that every statement of a look is prepared: what is asked and answered next is the claim.
+async fn warmed(node: &Node, producer: &Node) {
+    let waiting = node.parked(mail()).await;
+    push(&producer.messages, "mail", "warm").await;
+    let warm = soon(waiting).await.unwrap().unwrap();
+    node.messages.complete(&warm).await.pop().unwrap().unwrap();
+}
+
 /// A node that pops, cut off from the answer to its claim: nobody else may have to wait until the lease ends.
 #[tokio::test]
 async fn a_claim_whose_answer_was_lost_is_released_at_once_and_charges_nobody() {
@@ -31,11 +39,7 @@ async fn a_claim_whose_answer_was_lost_is_released_at_once_and_charges_nobody() 
     let node = Node::with(options).await.proven().await;
     let producer = Node::on(&db).await;
     drained(&node).await;
-    // Once as it will be, so that every statement of a look is prepared: the next answer is that to the claim.
-    let waiting = node.parked(mail()).await;
-    push(&producer.messages, "mail", "warm").await;
-    let warm = soon(waiting).await.unwrap().unwrap();
-    node.messages.complete(&warm).await.pop().unwrap().unwrap();
+    warmed(&node, &producer).await;
     let waiting = node.joined(mail()).await;
 
     proxy.cut_after(Direction::ToClient, 0);
@@ -80,9 +84,10 @@ async fn what_was_claimed_for_a_consumer_that_went_away_goes_to_nobody_after_its
     let node = Node::with(options).await.proven().await;
     let other = Node::on(&db).await;
     drained(&node).await;
+    warmed(&node, &other).await;
     let (mut holder, watcher) = (db.client().await, db.client().await);
     watcher.batch_execute("update reveille.queue set lease = '1 second'").await.unwrap();
-    let gone = node.parked(mail()).await;
+    let gone = node.joined(mail()).await;
     let mut next = Box::pin(node.messages.pop(mail().wait(WAIT)));
     assert!(poll!(&mut next).is_pending());
     let held = holder.transaction().await.unwrap();

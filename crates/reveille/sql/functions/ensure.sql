@@ -21,21 +21,20 @@ begin
     select queue.id into strict owner from {schema}.queue where queue.name = in_queue for key share;
   end if;
 
-  insert into {schema}.partition (queue, name)
-  select owner, wanted.name
-  from (select distinct unnest(in_partitions) as name) as wanted
-  where not exists (select from {schema}.partition where partition.queue = owner and partition.name = wanted.name)
-  order by wanted.name
-  on conflict do nothing;
-
+  -- A partition has one head because it is made with it: no index of heads is unique.
+  with made as (
+    insert into {schema}.partition (queue, name)
+    select owner, wanted.name
+    from (select distinct unnest(in_partitions) as name) as wanted
+    where not exists (select from {schema}.partition where partition.queue = owner and partition.name = wanted.name)
+    order by wanted.name
+    on conflict do nothing
+    returning partition.id
+  )
   insert into {schema}.head (partition, queue)
-  select partition.id, owner
-  from {schema}.partition
-  where partition.queue = owner
-    and partition.name = any (in_partitions)
-    and not exists (select from {schema}.head where head.partition = partition.id)
-  order by partition.id
-  on conflict do nothing;
+  select made.id, owner
+  from made
+  order by made.id;
 
   return query
   select owner, partition.id, partition.name, partition.uid

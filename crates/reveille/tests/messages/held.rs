@@ -4,7 +4,7 @@ use reveille::messages::{Pop, Settled};
 use tokio_postgres::Client;
 
 use crate::pop_kit::{Node, none, number, pop_queue, push_to, spawn, stranded, texts};
-use crate::support::{Fixture, push, queue, soon, until_blocked};
+use crate::support::{Fixture, item, push, queue, seq, soon, until_blocked};
 
 /// So many dead entries before everything that is due that to read past them takes long on any machine.
 const MAKE_DEAD: [&str; 2] = [
@@ -38,6 +38,50 @@ async fn of_two_spreads_at_once_one_makes_the_cursor() {
     assert_eq!(number(&watcher, "select count(*) from reveille.cursor").await, 2);
     assert_eq!(number(&watcher, "select count(*) from reveille.cursor_made").await, 2);
     assert_eq!(stranded(&watcher).await, 0);
+}
+
+/// Nor is that of heads: the partition's own row says that there is one.
+#[tokio::test]
+async fn of_two_calls_that_make_a_partition_at_once_one_makes_its_head() {
+    let it = Fixture::new().await;
+    let (mut first, second, watcher) = (it.client().await, it.client().await, it.client().await);
+    let ensure = "select from reveille.ensure('mail', array['a', 'b'])";
+    first.execute("select from reveille.ensure('mail', array['b'])", &[]).await.unwrap();
+
+    let making = first.transaction().await.unwrap();
+    making.execute(ensure, &[]).await.unwrap();
+    let waiting = spawn(async move { second.execute(ensure, &[]).await.unwrap() });
+    until_blocked(&watcher, 1).await;
+    making.commit().await.unwrap();
+
+    assert_eq!(soon(waiting).await.unwrap(), 2);
+    assert_eq!(number(&watcher, "select count(*) from reveille.head").await, 2);
+    assert_eq!(number(&watcher, "select count(distinct partition) from reveille.head").await, 2);
+}
+
+/// A push waits for one of its heads, of which somebody makes a newer version: that is the one it counts on from.
+#[tokio::test]
+async fn a_push_that_is_overtaken_is_numbered_from_the_newest_version() {
+    let it = Fixture::new().await;
+    for partition in ["a", "b", "c"] {
+        push_to(&it.messages, "mail", partition, &["1"]).await;
+    }
+    let (mut holder, watcher) = (it.client().await, it.client().await);
+    let held = holder.transaction().await.unwrap();
+    let overtake = "update reveille.head set next_seq = next_seq + 5, fresh_at = null
+                    where partition = (select id from reveille.partition where name = 'b')";
+    assert_eq!(held.execute(overtake, &[]).await.unwrap(), 1);
+
+    let messages = it.messages.clone();
+    let items = ["a", "b", "c"].map(|partition| item("mail", partition, "2")).to_vec();
+    let pushing = spawn(async move { messages.push(items).await });
+    until_blocked(&watcher, 1).await;
+    held.commit().await.unwrap();
+
+    let seqs: Vec<i64> = soon(pushing).await.unwrap().iter().map(|pushed| seq(pushed.as_ref().unwrap())).collect();
+    assert_eq!(seqs, [2, 7, 2]);
+    let told = "select count(*) from reveille.head where fresh_at is not null and next_seq in (3, 8)";
+    assert_eq!(number(&watcher, told).await, 3);
 }
 
 /// The statement for whole leases passes over a cursor of which somebody made a newer version while it waited.

@@ -8,7 +8,10 @@
 -- are not (or the other way round), when pushes are paused, or when the outbox holds what was committed before this began.
 -- Fails with RV001 when a key was seen before: then ask which ones.
 -- locks:  the heads, ascending; the dedup rows of the keys
--- plan:   index scan using head_pkey
+-- plan:   index scan backward using head_place
+-- Heads are looked up from their newest version back, and written where they lie: while a transaction elsewhere is held open,
+-- all versions are there. One of which somebody made a newer version while we waited for its lock is not seen by its place, and
+-- is written by its key.
 -- Names in the outbox are compared as a range: where one queue has most of its rows, PostgreSQL would read all of them to
 -- find that another has none.
 with early as materialized (
@@ -27,18 +30,32 @@ with early as materialized (
       where next.queue = named.queue
     )
   ) as found
-), pushed as materialized (
-  select *
+), seen as (
+  select head.partition, head.tid, pushed.n, queue.dedup_window
   from unnest($1::int[], $2::int[]) as pushed (partition, n)
-), locked as materialized (
-  select head.partition, queue.dedup_window
-  from {schema}.head
+  join lateral (
+    select head.partition, head.queue, head.ctid as tid
+    from {schema}.head
+    where head.partition <= pushed.partition
+    order by head.partition desc
+    limit 1
+  ) as head on head.partition = pushed.partition
   join {schema}.queue on queue.id = head.queue
-  where head.partition = any ($1::int[])
-    and queue.encrypted = ($15::int is not null)
+  where queue.encrypted = ($15::int is not null)
     and not (select early.found from early)
   order by head.partition
-  for update of head
+), locked as materialized (
+  select held.partition, held.tid, held.tid <> seen.tid as overtaken, seen.n, seen.dedup_window
+  from seen
+  cross join lateral (
+    select head.partition, head.ctid as tid
+    from {schema}.head
+    where head.partition <= seen.partition
+    order by head.partition desc
+    limit 1
+    for update
+  ) as held
+  where held.partition = seen.partition
 ), whole as materialized (
   select count(*) = cardinality($1::int[]) as here from locked
 ), kept as (
@@ -69,14 +86,32 @@ with early as materialized (
            else {schema}.refuse_duplicates()
          end as go
   from whole
-), moved as (
+), in_place as (
   update {schema}.head
-  set next_seq = head.next_seq + pushed.n,
+  set next_seq = head.next_seq + locked.n,
       fresh_at = coalesce(head.fresh_at, clock_timestamp()),
       last_at = greatest(head.last_at, clock_timestamp())
-  from pushed, checked
-  where checked.go and head.partition = pushed.partition
-  returning head.partition, head.next_seq - pushed.n - 1 as before, head.last_at
+  from locked, checked
+  where checked.go
+    and not locked.overtaken
+    and head.ctid = any (array(select locked.tid from locked))
+    and head.ctid = locked.tid
+  returning head.partition, head.next_seq - locked.n - 1 as before, head.last_at
+), by_key as (
+  update {schema}.head
+  set next_seq = head.next_seq + locked.n,
+      fresh_at = coalesce(head.fresh_at, clock_timestamp()),
+      last_at = greatest(head.last_at, clock_timestamp())
+  from locked, checked
+  where checked.go
+    and locked.overtaken
+    and head.partition = any (array(select locked.partition from locked where locked.overtaken))
+    and head.partition = locked.partition
+  returning head.partition, head.next_seq - locked.n - 1 as before, head.last_at
+), moved as (
+  select * from in_place
+  union all
+  select * from by_key
 )
 insert into {schema}.segment
   (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)

@@ -61,7 +61,7 @@ macro_rules! functions {
 pub(crate) static OURS: SchemaSource = SchemaSource {
     migrations: migrations![
         1 "ground" "0001_ground.sql", 2 "node" "0002_node.sql", 3 "messages" "0003_messages.sql", 4 "jobs" "0004_jobs.sql",
-        5 "dedup_runs" "0005_dedup_runs.sql", 6 "cursor_place" "0006_cursor_place.sql",
+        5 "dedup_runs" "0005_dedup_runs.sql", 6 "places" "0006_places.sql",
     ],
     functions: functions![
         "version" "version.sql",

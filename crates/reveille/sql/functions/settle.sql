@@ -43,6 +43,7 @@ begin
       select cursor.partition, cursor.grp
       from {schema}.cursor
       where (cursor.partition, cursor.grp) <= (asked.partition, asked.grp)
+        and cursor.partition >= asked.partition
       order by cursor.partition desc, cursor.grp desc
       limit 1
     ) as newest
@@ -50,6 +51,7 @@ begin
       select cursor.*, cursor.ctid as tid
       from {schema}.cursor
       where (cursor.partition, cursor.grp) <= (newest.partition, newest.grp)
+        and cursor.partition >= newest.partition
       order by cursor.partition desc, cursor.grp desc
       limit 1
       for update
@@ -83,6 +85,7 @@ begin
     select head.* into top
     from {schema}.head
     where head.partition <= asked.partition
+      and (head.partition, head.queue) >= (asked.partition, 0)
     order by head.partition desc
     limit 1;
     select queue.* into rules from {schema}.queue where queue.id = top.queue;

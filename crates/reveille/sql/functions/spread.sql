@@ -68,6 +68,7 @@ begin
     select cursor.partition, cursor.grp, cursor.ctid as tid
     from {schema}.cursor
     where (cursor.partition, cursor.grp) <= (told.partition, told.grp)
+      and cursor.partition >= told.partition
     order by cursor.partition desc, cursor.grp desc
     limit 1
   ) as seen on seen.partition = told.partition and seen.grp = told.grp
@@ -88,6 +89,7 @@ begin
       select cursor.partition, cursor.grp, cursor.ctid as tid, cursor.upto
       from {schema}.cursor
       where (cursor.partition, cursor.grp) <= (told.partition, consumer_group.id)
+        and cursor.partition >= told.partition
       order by cursor.partition desc, cursor.grp desc
       limit 1
     ) as seen on seen.partition = told.partition and seen.grp = consumer_group.id
@@ -108,6 +110,7 @@ begin
       select head.partition, head.ctid as tid
       from {schema}.head
       where head.partition <= told.partition
+        and (head.partition, head.queue) >= (told.partition, 0)
       order by head.partition desc
       limit 1
     ) as seen on seen.partition = told.partition
@@ -125,6 +128,7 @@ begin
         select cursor.partition, cursor.grp, cursor.upto
         from {schema}.cursor
         where (cursor.partition, cursor.grp) <= (told.partition, consumer_group.id)
+          and cursor.partition >= told.partition
         order by cursor.partition desc, cursor.grp desc
         limit 1
       ) as place on place.partition = told.partition and place.grp = consumer_group.id

@@ -41,6 +41,7 @@ with slot as materialized (
     select cursor.partition, cursor.grp, cursor.ctid as tid
     from {schema}.cursor
     where (cursor.partition, cursor.grp) <= (slot.named, slot.grp)
+      and cursor.partition >= slot.named
     order by cursor.partition desc, cursor.grp desc
     limit 1
   ) as seen on seen.partition = slot.named and seen.grp = slot.grp
@@ -48,6 +49,7 @@ with slot as materialized (
     select head.partition, head.next_seq
     from {schema}.head
     where head.partition <= slot.named
+      and (head.partition, head.queue) >= (slot.named, 0)
     order by head.partition desc
     limit 1
   ) as head on head.partition = slot.named
@@ -92,6 +94,7 @@ with slot as materialized (
     select head.partition, head.queue, head.next_seq, head.first_seq, head.last_at
     from {schema}.head
     where head.partition <= candidate.partition
+      and (head.partition, head.queue) >= (candidate.partition, 0)
     order by head.partition desc
     limit 1
   ) as head on head.partition = candidate.partition

@@ -57,6 +57,7 @@ left join lateral (
   select cursor.partition, cursor.grp, cursor.due_at
   from {schema}.cursor
   where (cursor.partition, cursor.grp) <= (asked.partition, asked.grp)
+    and cursor.partition >= asked.partition
   order by cursor.partition desc, cursor.grp desc
   limit 1
 ) as named on named.partition = asked.partition and named.grp = asked.grp

@@ -18,6 +18,7 @@ with acked as (
     select cursor.partition, cursor.grp, cursor.ctid as tid
     from {schema}.cursor
     where (cursor.partition, cursor.grp) <= (acked.partition, acked.grp)
+      and cursor.partition >= acked.partition
     order by cursor.partition desc, cursor.grp desc
     limit 1
   ) as seen on seen.partition = acked.partition and seen.grp = acked.grp
@@ -44,6 +45,7 @@ with acked as (
     select head.partition, head.queue, head.next_seq, head.first_seq
     from {schema}.head
     where head.partition <= held.partition
+      and (head.partition, head.queue) >= (held.partition, 0)
     order by head.partition desc
     limit 1
   ) as head on head.partition = held.partition

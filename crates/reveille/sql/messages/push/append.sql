@@ -37,6 +37,7 @@ with early as materialized (
     select head.partition, head.queue, head.ctid as tid
     from {schema}.head
     where head.partition <= pushed.partition
+      and (head.partition, head.queue) >= (pushed.partition, 0)
     order by head.partition desc
     limit 1
   ) as head on head.partition = pushed.partition
@@ -51,6 +52,7 @@ with early as materialized (
     select head.partition, head.ctid as tid
     from {schema}.head
     where head.partition <= seen.partition
+      and (head.partition, head.queue) >= (seen.partition, 0)
     order by head.partition desc
     limit 1
     for update

@@ -7,6 +7,7 @@ join lateral (
   select head.partition
   from {schema}.head
   where head.partition <= asked.partition
+    and (head.partition, head.queue) >= (asked.partition, 0)
   order by head.partition desc
   limit 1
 ) as seen on seen.partition = asked.partition
@@ -14,6 +15,7 @@ cross join lateral (
   select head.partition
   from {schema}.head
   where head.partition <= seen.partition
+    and (head.partition, head.queue) >= (seen.partition, 0)
   order by head.partition desc
   limit 1
   for update

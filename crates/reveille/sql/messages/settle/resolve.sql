@@ -10,6 +10,7 @@ left join lateral (
   select head.partition, head.queue
   from {schema}.head
   where head.partition <= asked.partition
+    and (head.partition, head.queue) >= (asked.partition, 0)
   order by head.partition desc
   limit 1
 ) as head on head.partition = asked.partition
@@ -19,6 +20,7 @@ left join lateral (
   select cursor.partition, cursor.grp, cursor.nonce, cursor.committed, cursor.leased_through
   from {schema}.cursor
   where (cursor.partition, cursor.grp) <= (asked.partition, consumer_group.id)
+    and cursor.partition >= asked.partition
   order by cursor.partition desc, cursor.grp desc
   limit 1
 ) as cursor on cursor.partition = asked.partition and cursor.grp = consumer_group.id

@@ -21,15 +21,6 @@ begin
     return (select consumer_group.id from {schema}.consumer_group where queue = in_queue and name = in_name);
   end if;
 
-  with made_now as (
-    insert into {schema}.cursor_made (partition, grp)
-    select head.partition, made
-    from {schema}.head
-    where head.queue = in_queue
-    order by head.partition
-    on conflict do nothing
-    returning cursor_made.partition
-  )
   insert into {schema}.cursor (partition, grp, committed, upto, due_at)
   select begun.partition, made, begun.committed, begun.newest,
          case when begun.newest > begun.committed then clock_timestamp() end
@@ -49,8 +40,8 @@ begin
     from {schema}.head
     where head.queue = in_queue
   ) as begun
-  join made_now on made_now.partition = begun.partition
-  order by begun.partition;
+  order by begun.partition
+  on conflict do nothing;
   return made;
 end
 $reveille$;

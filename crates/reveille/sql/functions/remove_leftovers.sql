@@ -66,7 +66,6 @@ begin
     return removed;
   end if;
   delete from {schema}.cursor where cursor.partition = any (parts);
-  delete from {schema}.cursor_made where cursor_made.partition = any (parts);
   delete from {schema}.trace where trace.partition = any (parts);
   delete from {schema}.partition where partition.id = any (parts);
   get diagnostics batch = row_count;

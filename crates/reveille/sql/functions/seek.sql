@@ -26,12 +26,7 @@ begin
     order by head.partition
     limit in_most
   loop
-    with made as (
-      insert into {schema}.cursor_made (partition, grp) values (top.partition, in_group)
-      on conflict do nothing
-      returning cursor_made.partition, cursor_made.grp
-    )
-    insert into {schema}.cursor (partition, grp) select made.partition, made.grp from made;
+    insert into {schema}.cursor (partition, grp) values (top.partition, in_group) on conflict do nothing;
     select cursor.upto into told
     from {schema}.cursor
     where cursor.partition = top.partition and cursor.grp = in_group

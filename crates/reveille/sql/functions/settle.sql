@@ -56,7 +56,9 @@ begin
       limit 1
       for update
     ) as locked
-    where newest.partition = asked.partition and newest.grp = asked.grp;
+    -- One that was deleted while we waited is not to be taken for the one before it.
+    where newest.partition = asked.partition and newest.grp = asked.grp
+      and locked.partition = asked.partition and locked.grp = asked.grp;
     before := held.committed;
     committed := held.committed;
     said := case

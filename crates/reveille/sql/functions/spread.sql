@@ -40,22 +40,14 @@ begin
     perform set_config('plan_cache_mode', 'force_custom_plan', true);
   end if;
 
-  with made as (
-    insert into {schema}.cursor_made (partition, grp)
-    select told.partition, consumer_group.id
-    from unnest(parts, owners) as told (partition, queue)
-    join {schema}.consumer_group on consumer_group.queue = told.queue
-    where not exists (
-      select from {schema}.cursor_made where cursor_made.partition = told.partition and cursor_made.grp = consumer_group.id
-    )
-    order by told.partition, consumer_group.id
-    on conflict do nothing
-    returning cursor_made.partition, cursor_made.grp
-  )
   insert into {schema}.cursor (partition, grp, upto, due_at)
-  select made.partition, made.grp, told.newest, told.due
-  from made
-  join unnest(parts, newest, dues) as told (partition, newest, due) on told.partition = made.partition;
+  select told.partition, consumer_group.id, told.newest, told.due
+  from unnest(parts, owners, newest, dues) as told (partition, queue, newest, due)
+  join {schema}.consumer_group on consumer_group.queue = told.queue
+  where not exists (
+    select from {schema}.cursor_made where cursor_made.partition = told.partition and cursor_made.grp = consumer_group.id
+  )
+  order by told.partition, consumer_group.id;
 
   perform
   from (

@@ -40,6 +40,51 @@ async fn of_two_spreads_at_once_one_makes_the_cursor() {
     assert_eq!(stranded(&watcher).await, 0);
 }
 
+/// Nodes of the version before make cursors without asking that table, and so may anybody by hand.
+#[tokio::test]
+async fn whoever_makes_a_cursor_makes_it_once() {
+    let it = Fixture::new().await;
+    push_to(&it.messages, "mail", "a", &["a1"]).await;
+    let (mut first, second, watcher) = (it.client().await, it.client().await, it.client().await);
+    let make = "insert into reveille.cursor (partition, grp) values (7, 9), (8, 9) on conflict do nothing";
+
+    let making = first.transaction().await.unwrap();
+    assert_eq!(making.execute(make, &[]).await.unwrap(), 2);
+    let waiting = spawn(async move { second.execute(make, &[]).await.unwrap() });
+    until_blocked(&watcher, 1).await;
+    making.commit().await.unwrap();
+
+    assert_eq!(soon(waiting).await.unwrap(), 0);
+    assert_eq!(number(&watcher, "select count(*) from reveille.cursor where grp = 9").await, 2);
+    watcher.execute("delete from reveille.cursor where partition = 8", &[]).await.unwrap();
+    assert_eq!(watcher.execute(make, &[]).await.unwrap(), 1);
+    assert_eq!(number(&watcher, "select count(*) from reveille.cursor_made where grp = 9").await, 2);
+}
+
+/// The cursor of the group before it lies next to the one that is gone.
+#[tokio::test]
+async fn a_lease_whose_cursor_is_deleted_meanwhile_is_lost_and_not_another_groups() {
+    let it = Fixture::new().await;
+    push_to(&it.messages, "mail", "a", &["a1"]).await;
+    let (mut holder, settler, watcher) = (it.client().await, it.client().await, it.client().await);
+    let lease = "insert into reveille.cursor (partition, grp, upto, lease_until, leased_through)
+                 values (7, 1, 10, now() + interval '1 minute', 10), (7, 2, 10, now() + interval '1 minute', 10)";
+    watcher.execute(lease, &[]).await.unwrap();
+
+    let deleting = holder.transaction().await.unwrap();
+    deleting.execute("delete from reveille.cursor where grp = 2", &[]).await.unwrap();
+    let settling = spawn(async move {
+        let settle = "select said from reveille.settle(array[7], array[2], array[null::uuid], array[10::bigint],
+                      array['completed'], array[null::text], array[false])";
+        settler.query_one(settle, &[]).await.unwrap().get::<_, String>(0)
+    });
+    until_blocked(&watcher, 1).await;
+    deleting.commit().await.unwrap();
+
+    assert_eq!(soon(settling).await.unwrap(), "lost");
+    assert_eq!(number(&watcher, "select committed from reveille.cursor where partition = 7").await, 0);
+}
+
 /// Nor is that of heads: the partition's own row says that there is one.
 #[tokio::test]
 async fn of_two_calls_that_make_a_partition_at_once_one_makes_its_head() {

@@ -108,8 +108,7 @@ async fn a_spread_that_was_planned_on_a_young_database_is_fit_for_a_grown_one() 
         insert into reveille.partition (queue, name) values (1, 'a'), (1, 'b');
         insert into reveille.head (partition, queue, next_seq, fresh_at) select id, queue, 2, now() from reveille.partition;
         insert into reveille.consumer_group (queue, name, mode, settled) values (1, 'g', 'all', true), (2, 'g', 'all', true);
-        insert into reveille.cursor (partition, grp) select partition, 1 from reveille.head;
-        insert into reveille.cursor_made (partition, grp) select partition, grp from reveille.cursor";
+        insert into reveille.cursor (partition, grp) select partition, 1 from reveille.head";
     client.batch_execute(young).await.unwrap();
     client.batch_execute("vacuum analyze").await.unwrap();
     let database = Database::connect(DatabaseOptions::new(db.url())).await.unwrap();
@@ -119,8 +118,7 @@ async fn a_spread_that_was_planned_on_a_young_database_is_fit_for_a_grown_one() 
         insert into reveille.partition (queue, name) select 2, 'p' || n from generate_series(1, 2000) as n;
         insert into reveille.head (partition, queue, next_seq, fresh_at)
         select id, queue, 2, now() from reveille.partition where queue = 2;
-        insert into reveille.cursor (partition, grp) select partition, 2 from reveille.head where queue = 2;
-        insert into reveille.cursor_made (partition, grp) select partition, grp from reveille.cursor where grp = 2";
+        insert into reveille.cursor (partition, grp) select partition, 2 from reveille.head where queue = 2";
     client.batch_execute(grown).await.unwrap();
 
     let transaction = lane.transaction().await.unwrap();

@@ -5,7 +5,8 @@ select distinct
   o.type || ' ' || o.identity as object,
   o.type as kind,
   o.identity,
-  case when obj_description(p.oid, 'pg_proc') like 'Reveille: %' then p.proname end as function
+  case when obj_description(p.oid, 'pg_proc') like 'Reveille: %' then p.proname end as function,
+  coalesce(p.prorettype = 'trigger'::regtype, false) as of_trigger
 from pg_depend d
 join pg_namespace n on n.oid = d.refobjid and d.refclassid = 'pg_namespace'::regclass
 cross join lateral pg_identify_object(d.classid, d.objid, d.objsubid) o

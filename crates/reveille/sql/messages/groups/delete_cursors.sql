@@ -17,11 +17,7 @@ with walked as materialized (
 ), gone as (
   delete from {schema}.cursor
   where cursor.grp = $1::int and cursor.partition in (select doomed.partition from doomed)
-  returning cursor.partition, cursor.grp
-), forgotten as (
-  delete from {schema}.cursor_made
-  using gone
-  where cursor_made.partition = gone.partition and cursor_made.grp = gone.grp
+  returning 1
 )
 select (select max(walked.partition) from walked) as last, (select count(*) from gone) as deleted
 where exists (select from walked)

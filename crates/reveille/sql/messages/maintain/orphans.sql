@@ -18,11 +18,7 @@ with walked as materialized (
   delete from {schema}.cursor
   using doomed
   where cursor.partition = doomed.partition and cursor.grp = doomed.grp
-  returning cursor.partition, cursor.grp
-), forgotten as (
-  delete from {schema}.cursor_made
-  using gone
-  where cursor_made.partition = gone.partition and cursor_made.grp = gone.grp
+  returning 1
 )
 select (select max(walked.partition) from walked) as last, (select count(*) from gone) as cursors
 where exists (select from walked)

@@ -29,35 +29,15 @@ with walked as materialized (
   from broken
   where cursor.partition = broken.partition and cursor.grp = broken.grp and cursor.due_at is null
   returning broken.queue, cursor.partition, cursor.grp
-), absent as (
-  select known.partition, known.grp
-  from known
-  where not exists (
-    select from {schema}.cursor where cursor.partition = known.partition and cursor.grp = known.grp
-  )
-), lost as (
-  -- Cursors come and go together with this, so one without the other is broken in any snapshot.
-  delete from {schema}.cursor_made
-  using absent
-  where cursor_made.partition = absent.partition and cursor_made.grp = absent.grp
-  returning cursor_made.partition, cursor_made.grp
-), missing as (
-  insert into {schema}.cursor_made (partition, grp)
-  select lost.partition, lost.grp
-  from lost
-  union all
-  select absent.partition, absent.grp
-  from absent
-  where not exists (
-    select from {schema}.cursor_made where cursor_made.partition = absent.partition and cursor_made.grp = absent.grp
-  )
-  on conflict do nothing
-  returning cursor_made.partition, cursor_made.grp
 ), made as (
   insert into {schema}.cursor (partition, grp, upto, due_at)
   select known.partition, known.grp, known.newest, clock_timestamp()
   from known
-  join missing on missing.partition = known.partition and missing.grp = known.grp
+  where not exists (
+    select from {schema}.cursor where cursor.partition = known.partition and cursor.grp = known.grp
+  )
+  order by known.partition, known.grp
+  on conflict do nothing
   returning cursor.partition, cursor.grp
 )
 select repaired.queue, repaired.partition, repaired.grp

@@ -4,7 +4,7 @@
 //! Carefully: refuses when others live there or depend on ours. Forced: drops ours and whatever depends on them, and
 //! leaves the rest where it is. The schema itself goes when it is empty.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::Migrator;
 use crate::database::error::DatabaseError;
@@ -39,6 +39,7 @@ struct Object {
     kind: String,
     identity: String,
     function: Option<String>,
+    of_trigger: bool,
 }
 
 impl Migrator<'_> {
@@ -77,6 +78,7 @@ async fn sort(transaction: &Transaction<'_>, schema: &str) -> Result<(Vec<Object
         kind: row.get("kind"),
         identity: row.get("identity"),
         function: row.get("function"),
+        of_trigger: row.get("of_trigger"),
     });
     Ok(objects.partition(|object| {
         made.contains(&object.whole) || object.function.as_ref().is_some_and(|name| functions.contains(name))
@@ -86,14 +88,13 @@ async fn sort(transaction: &Transaction<'_>, schema: &str) -> Result<(Vec<Object
 /// Drop kind by kind, all of a kind at once, so that they may refer to each other.
 async fn drop_all(transaction: &Transaction<'_>, ours: &[Object], how: Uninstall) -> Result<(), DatabaseError> {
     let with = if how == Uninstall::Forced { "cascade" } else { "restrict" };
-    let mut kinds: Vec<&str> = ours.iter().map(|object| object.kind.as_str()).collect();
-    // Functions may take a table's row as a parameter, so they go before tables.
-    kinds.sort_by_key(|kind| (*kind != "function", *kind));
-    kinds.dedup();
-    for kind in kinds {
+    // Functions may take a table's row as a parameter, so they go before tables; those of triggers go after them.
+    let turn = |object: &Object| (object.of_trigger, object.kind != "function", object.kind.clone());
+    let turns: BTreeSet<_> = ours.iter().map(turn).collect();
+    for next in turns {
         let identities: Vec<&str> =
-            ours.iter().filter(|object| object.kind == kind).map(|object| object.identity.as_str()).collect();
-        let sql = format!("drop {kind} if exists {} {with}", identities.join(", "));
+            ours.iter().filter(|object| turn(object) == next).map(|object| object.identity.as_str()).collect();
+        let sql = format!("drop {} if exists {} {with}", next.2, identities.join(", "));
         transaction.batch("dropping our objects", &sql).await?;
     }
     Ok(())

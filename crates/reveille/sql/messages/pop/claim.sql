@@ -219,27 +219,28 @@ with slot as materialized (
             taken.start + taken.take as through, cursor.deliveries, cursor.failures,
             extract(epoch from cursor.lease_until - statement_timestamp())::float8 as lease_s,
             coalesce(cursor.due_at <= statement_timestamp(), false) as more
+), poisoned as materialized (
+  -- By itself, because nearly always there is none: the planner would go through all pairs of claims to find that out.
+  select taken.* from taken where taken.poison and taken.dead_letters
 ), buried as (
   insert into {schema}.dead_letter
     (queue, partition, grp, seq, message_id, transaction_id, trace_id, producer, key_id, payload, pushed_at, failures,
      deliveries, error)
-  select taken.queue, taken.partition, taken.grp, taken.passed + 1, held.ids[held.i],
+  select poisoned.queue, poisoned.partition, poisoned.grp, poisoned.passed + 1, held.ids[held.i],
          coalesce(held.transaction_ids[held.i], held.ids[held.i]::text), held.trace_ids[held.i], held.producers[held.i],
-         held.key_id, held.payloads[held.i], held.at, taken.failures, taken.deliveries,
-         'claimed ' || taken.deliveries || ' times without an answer'
+         held.key_id, held.payloads[held.i], held.at, poisoned.failures, poisoned.deliveries,
+         'claimed ' || poisoned.deliveries || ' times without an answer'
   from claimed
-  join taken on taken.partition = claimed.partition and taken.grp = claimed.grp
+  join poisoned on poisoned.partition = claimed.partition and poisoned.grp = claimed.grp
   cross join lateral (
-    select segment.*, (taken.passed + 1 - segment.last_seq + segment.n)::int as i
+    select segment.*, (poisoned.passed + 1 - segment.last_seq + segment.n)::int as i
     from {schema}.segment
-    where segment.partition = taken.partition and segment.last_seq > taken.passed
+    where segment.partition = poisoned.partition and segment.last_seq > poisoned.passed
     order by segment.last_seq
     limit 1
   ) as held
-  where taken.poison
-    and taken.dead_letters
-    and not coalesce(held.i = any (held.gone), false)
-    and coalesce(held.only_grp = taken.grp, true)
+  where not coalesce(held.i = any (held.gone), false)
+    and coalesce(held.only_grp = poisoned.grp, true)
   returning 1
 )
 select claimed.consumer, claimed.grp, claimed.partition, claimed.queue, claimed.epoch, claimed.start, claimed.through,

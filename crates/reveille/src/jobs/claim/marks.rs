@@ -55,7 +55,7 @@ impl Marks {
     pub(super) fn begin(&mut self, now: Instant, times: &mut Vec<SystemTime>, ids: &mut Vec<i64>) {
         let may = |at: Option<Instant>| at.is_none_or(|at| at <= now);
         self.begin = match () {
-            () if may(self.start_at) => Begin::Start,
+            () if may(self.start_at) || self.places == [START; PRIORITIES] => Begin::Start,
             () if may(self.lately_at) => Begin::Lately,
             () => Begin::Mark,
         };
@@ -156,6 +156,18 @@ mod tests {
         assert!(marks.look_wait(soon) > Duration::from_millis(150), "{:?}", marks.look_wait(soon));
 
         assert_eq!(begin(&mut marks, now + Duration::from_millis(211)), SystemTime::UNIX_EPOCH);
+    }
+
+    /// Else an idle worker on a slow machine would come back for what it has read already.
+    #[test]
+    fn before_anything_was_taken_every_look_is_one_from_the_start() {
+        let (mut marks, now) = (Marks::default(), Instant::now());
+
+        for _ in 0..2 {
+            begin(&mut marks, now);
+            marks.end(now, Duration::from_millis(200), 0, std::iter::empty());
+            assert_eq!(marks.look_wait(now), Duration::ZERO);
+        }
     }
 
     #[test]

@@ -91,7 +91,7 @@ begin
   set upto = behind.newest,
       due_at = coalesce(cursor.due_at, case when behind.newest > cursor.committed then behind.due end)
   from behind
-  where cursor.ctid = any (array(select behind.tid from behind)) and cursor.ctid = behind.tid;
+  where cursor.ctid = behind.tid;
 
   with told as materialized (
     select seen.tid
@@ -130,7 +130,7 @@ begin
   update {schema}.head
   set fresh_at = null
   from told
-  where head.ctid = any (array(select told.tid from told)) and head.ctid = told.tid;
+  where head.ctid = told.tid;
 
   return cardinality(parts);
 end

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reveille::database::{Database, DatabaseOptions, StatementMode};
 use reveille::messages::{Messages, MessagesOptions, Pop, Settlement};
 
-use crate::pop_kit::{group, none, number, pop, pop_queue, push_to, stranded, texts};
+use crate::pop_kit::{Node, group, none, number, pop, pop_queue, push_to, stranded, texts};
 use crate::support::{Fixture, partition, push, queue, soon};
 
 async fn complete(messages: &Messages, batch: &reveille::messages::Batch) {
@@ -93,6 +93,49 @@ async fn a_pop_brings_no_more_messages_and_partitions_than_were_asked_for() {
     let names: BTreeSet<&str> =
         batch.partitions.iter().chain(&rest.partitions).map(|it| it.partition.as_str()).collect();
     assert_eq!(names.len(), 4);
+}
+
+#[tokio::test]
+async fn a_pop_does_not_write_what_it_has_no_room_for() {
+    let it = Fixture::new().await;
+    push_to(&it.messages, "mail", "z", &["before"]).await;
+    complete(&it.messages, &pop_queue(&it.messages, "mail", 1).await).await;
+    for name in ["a", "b", "c"] {
+        push_to(&it.messages, "mail", name, &["1", "2"]).await;
+    }
+    let client = it.client().await;
+    client.batch_execute("select reveille.spread(array(select id from reveille.queue))").await.unwrap();
+    client.batch_execute("create table before as select ctid as place from reveille.cursor").await.unwrap();
+
+    let batch = pop(&it.messages, Pop::queue(queue("mail")).batch(2).partitions(3)).await.unwrap();
+
+    assert_eq!(batch.partitions.len(), 1);
+    let untouched =
+        "select count(*) from reveille.cursor join before on before.place = cursor.ctid where due_at is not null";
+    assert_eq!(number(&client, untouched).await, 2);
+}
+
+/// The first consumer's slots meet all three partitions, and it has room for one: the look goes on until the others are served.
+#[tokio::test]
+async fn one_look_serves_the_next_consumer_with_what_the_first_had_no_room_for() {
+    let it = Fixture::new().await;
+    let node = Node::on(&it.db).await.proven().await;
+    push_to(&it.messages, "mail", "z", &["before"]).await;
+    complete(&it.messages, &pop_queue(&it.messages, "mail", 1).await).await;
+    let wide = || Pop::queue(queue("mail")).batch(2).partitions(3);
+    let consumers = [node.parked(wide()).await, node.joined(wide()).await, node.joined(wide()).await];
+    let looks = node.looks();
+
+    it.client()
+        .await
+        .batch_execute("begin; select reveille.push('mail', to_json(n / 3), partition => 'p' || n % 3) from generate_series(0, 5) n; commit")
+        .await
+        .unwrap();
+    for consumer in consumers {
+        assert_eq!(texts(&soon(consumer).await.unwrap().unwrap()), ["0", "1"]);
+    }
+
+    assert_eq!(node.looks(), looks + 1);
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 -- nonce, $5 whether it acks by being served, $6 the partition it names (null for any). One slot is room for one partition.
 -- $7 the most bytes one partition may bring, unless its first segment alone has more. $8 whether the claim waits for the disk.
 -- $9 since when it must be due, of slots for any partition; what is due since before is left for a search from the start.
--- A row for each claimed partition and segment of it; also a row without segment for what was only passed (dead, too old).
+-- A row for each claimed partition and segment of it; also a row without segment for what was only passed (dead, too old), and
+-- one for each group of which more is due than the consumers whose slots met it have room for.
 -- locks:  the claimed cursors, skipping locked ones; nothing else
 -- plan:   index scan using cursor_due
 -- fences: every claim has a new epoch and its consumer's nonce
@@ -170,7 +171,10 @@ with slot as materialized (
              ) as weighed
              where weighed.place = 1 or weighed.before < $7::bigint
            ) - shared.start)
-         end as take
+         end as take,
+         -- Its consumer has no room for it, and nothing else is to be written: it stays due as it is.
+         shared.there > 0 and shared.share <= 0 and shared.start = shared.committed
+           and shared.due_at <= statement_timestamp() as left_due
   from shared
 ), claimed as (
   update {schema}.cursor
@@ -214,7 +218,7 @@ with slot as materialized (
       epoch = case when taken.take > 0 then cursor.epoch + 1 else cursor.epoch end,
       nonce = case when taken.take > 0 then taken.nonce else cursor.nonce end
   from taken
-  where cursor.ctid = any (array(select taken.tid from taken)) and cursor.ctid = taken.tid
+  where cursor.ctid = taken.tid and not taken.left_due
   returning taken.consumer, cursor.grp, cursor.partition, taken.queue, cursor.epoch, taken.take, taken.start,
             taken.start + taken.take as through, cursor.deliveries, cursor.failures,
             extract(epoch from cursor.lease_until - statement_timestamp())::float8 as lease_s,
@@ -242,11 +246,23 @@ with slot as materialized (
   where not coalesce(held.i = any (held.gone), false)
     and coalesce(held.only_grp = poisoned.grp, true)
   returning 1
+), answer as (
+  select * from claimed
+  union all
+  select *
+  from (
+    -- One says it for the group.
+    select distinct on (taken.grp) taken.consumer, taken.grp, taken.partition, taken.queue, 0::bigint as epoch, taken.take,
+           taken.start, taken.start as through, taken.deliveries, taken.failures, null::float8 as lease_s, true as more
+    from taken
+    where taken.left_due
+    order by taken.grp
+  ) as left_due
 )
 select claimed.consumer, claimed.grp, claimed.partition, claimed.queue, claimed.epoch, claimed.start, claimed.through,
        claimed.deliveries, claimed.failures, claimed.lease_s, claimed.more, claimed.take > 0 as leased,
        part.first, part.at, part.key_id, part.gone, part.ids, part.transaction_ids, part.payloads, part.trace_ids, part.producers
-from claimed
+from answer as claimed
 left join lateral (
   select segment.last_seq,
          greatest(claimed.start + 1, segment.last_seq - segment.n + 1) as first,
@@ -267,7 +283,7 @@ left join lateral (
     select greatest(1, claimed.start - segment.last_seq + segment.n + 1)::int as lo,
            least(segment.n, claimed.through - segment.last_seq + segment.n)::int as hi
   ) as cut
-  where segment.partition = claimed.partition
+  where segment.partition = case when claimed.take > 0 then claimed.partition end
     and segment.last_seq > claimed.start
     and segment.last_seq <= (
       select ending.last_seq
@@ -276,5 +292,5 @@ left join lateral (
       order by ending.last_seq
       limit 1
     )
-) as part on claimed.take > 0
+) as part on true
 order by claimed.consumer, claimed.partition, part.last_seq

@@ -103,7 +103,7 @@ with slot as materialized (
       epoch = cursor.epoch + 1,
       nonce = there.nonce
   from there
-  where cursor.ctid = any (array(select there.tid from there)) and cursor.ctid = there.tid
+  where cursor.ctid = there.tid
   returning there.consumer, cursor.grp, cursor.partition, there.queue, cursor.epoch, cursor.committed as start,
             cursor.leased_through as through, cursor.deliveries, cursor.failures, extract(epoch from there.lease)::float8 as lease_s
 )

@@ -98,7 +98,7 @@ with acked as (
       epoch = case when taken.take > 0 then cursor.epoch + 1 else cursor.epoch end,
       nonce = case when taken.take > 0 then taken.next else cursor.nonce end
   from taken
-  where cursor.ctid = any (array(select taken.tid from taken)) and cursor.ctid = taken.tid
+  where cursor.ctid = taken.tid
   returning taken.consumer, cursor.grp, cursor.partition, taken.queue, cursor.epoch, taken.take, taken.through as start,
             cursor.leased_through as through, cursor.deliveries, cursor.failures, extract(epoch from taken.lease)::float8 as lease_s,
             cursor.due_at is not null and taken.take = 0 as more, taken.durable_acks

@@ -96,7 +96,6 @@ with early as materialized (
   from locked, checked
   where checked.go
     and not locked.overtaken
-    and head.ctid = any (array(select locked.tid from locked))
     and head.ctid = locked.tid
   returning head.partition, head.next_seq - locked.n - 1 as before, head.last_at
 ), by_key as (

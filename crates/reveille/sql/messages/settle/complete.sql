@@ -48,8 +48,7 @@ with acked as (
     order by head.partition desc
     limit 1
   ) as head on head.partition = held.partition
-  where cursor.ctid = any (array(select held.tid from held))
-    and cursor.ctid = held.tid
+  where cursor.ctid = held.tid
     and cursor.lease_until is not null
     and cursor.leased_through = held.through
   returning cursor.partition, cursor.grp, head.queue, cursor.due_at is not null as more, held.before

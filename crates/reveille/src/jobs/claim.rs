@@ -10,11 +10,13 @@ mod afloat;
 mod marks;
 mod shares;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use reveille_wake::{Cause, Dispatcher, DispatcherHandle, DispatcherOptions, LookFailed, Looked, Round, Source};
+use reveille_wake::{
+    Cause, Dispatcher, DispatcherHandle, DispatcherOptions, LookFailed, Looked, Round, RungKey, Source,
+};
 use tokio_postgres::Row;
 use tracing::warn;
 
@@ -79,6 +81,7 @@ impl Claims {
                 settler: Arc::clone(&self.settler),
                 line: tokio::sync::Mutex::default(),
                 marks: Mutex::default(),
+                unasked: Mutex::default(),
             };
             let options = DispatcherOptions::default().pace(ground.options.pace);
             let options = options.fallback_interval(ground.options.everywhere());
@@ -107,15 +110,17 @@ pub(super) struct Looker {
     /// Opened with the first look, and again when it broke.
     line: tokio::sync::Mutex<Option<Connection>>,
     marks: Mutex<HashMap<Queue, Marks>>,
+    /// Queues that had less than was wanted of them, and of which nobody has asked what comes next: the jobs they had were to
+    /// begin first.
+    unasked: Mutex<HashSet<Queue>>,
 }
 
-/// One worker's part of a look: the queues that were rung, as long as they may hold more.
+/// One worker's part of a look.
 struct Search<'s> {
     crew: &'s Crew,
+    /// The queues that were rung.
     queues: Vec<Queue>,
     jobs: Vec<Claimed>,
-    /// Whether the last statement found as much as was wanted of it.
-    filled: bool,
     /// Of which queues it is known that they have no more, and when the next is due.
     bare: HashMap<Queue, Bare>,
 }
@@ -138,10 +143,11 @@ impl Source for Looker {
         let mut line = self.line.lock().await;
         let mut looked = Looked::default();
         for asked in &round.asked {
-            let rung = round.keys.iter().map(|rung| &rung.key).filter(|key| asked.keys.contains(key));
-            let queues = rung.cloned().collect();
-            let mut search = Search { crew: &asked.ask, queues, jobs: Vec::new(), filled: false, bare: HashMap::new() };
-            if let Err(error) = self.search(&mut line, &mut search).await {
+            let rung = || round.keys.iter().filter(|rung| asked.keys.contains(&rung.key));
+            let queues = rung().map(|rung| Arc::clone(&rung.key)).collect();
+            let mut search = Search { crew: &asked.ask, queues, jobs: Vec::new(), bare: HashMap::new() };
+            let unasked = self.take_unasked(rung());
+            if let Err(error) = self.search(&mut line, &mut search, &unasked).await {
                 warn!(%error, "could not look for jobs");
                 self.give_back(looked.leases.into_iter().flat_map(|(_, jobs)| jobs).chain(search.jobs).collect()).await;
                 return Err(LookFailed);
@@ -170,8 +176,13 @@ impl Source for Looker {
 }
 
 impl Looker {
-    /// Claims until there is as much as is wanted, or no more.
-    async fn search(&self, line: &mut Option<Connection>, search: &mut Search<'_>) -> Result<(), DatabaseError> {
+    /// Claims until there is as much as is wanted, or no more. Of the unasked nothing is claimed unless they have something.
+    async fn search(
+        &self,
+        line: &mut Option<Connection>,
+        search: &mut Search<'_>,
+        unasked: &[Queue],
+    ) -> Result<(), DatabaseError> {
         let connection = match line {
             Some(connection) if !connection.is_closed() => connection,
             other => other.insert(self.ground.database.connection(Purpose::Lane("claim")).await?),
@@ -182,12 +193,17 @@ impl Looker {
             let later = Bare { due: None, contended: true };
             search.bare.extend(search.queues.iter().map(|queue| (Arc::clone(queue), later)));
         }
-        let mut open = search.queues.clone();
+        if want > 0 && !unasked.is_empty() {
+            self.learn(connection, search, unasked).await?;
+            // What is due was added since, or is in somebody else's hands.
+            search.bare.retain(|_, bare| !bare.contended);
+        }
+        let mut open: Vec<Queue> = search.queues.iter().filter(|q| !search.bare.contains_key(*q)).cloned().collect();
         while search.jobs.len() < want && !open.is_empty() {
             let left = want - search.jobs.len();
             let quotas = shares(&open, left, |queue| search.crew.weight(queue));
             let found = self.take(connection, search, &quotas, left).await?;
-            search.filled = found.iter().sum::<usize>() >= left;
+            let filled = found.iter().sum::<usize>() >= left;
             // A queue that had less than its share has no more; the others may, if there is still room.
             open = quotas
                 .iter()
@@ -196,8 +212,11 @@ impl Looker {
                 .map(|((q, _), _)| Arc::clone(q))
                 .collect();
             let short: Vec<Queue> = quotas.iter().map(|(q, _)| q).filter(|q| !open.contains(q)).cloned().collect();
-            if !search.filled && !short.is_empty() {
-                self.learn(connection, search, &short).await?;
+            match () {
+                () if filled || short.is_empty() => {}
+                () if search.jobs.is_empty() => self.learn(connection, search, &short).await?,
+                // They may have more, as far as anybody knows: the next look asks, while these jobs run.
+                () => self.unasked().extend(short),
             }
         }
         Ok(())
@@ -293,6 +312,17 @@ impl Looker {
             interrupted: false,
         };
         self.settler.settle_many(jobs.into_iter().map(settle).collect()).await;
+    }
+
+    /// Those of the keys that are looked at for no other reason than to ask what comes next.
+    fn take_unasked<'r>(&self, rung: impl Iterator<Item = &'r RungKey<Queue>>) -> Vec<Queue> {
+        let mut unasked = self.unasked();
+        let left = rung.filter(|rung| unasked.remove(&rung.key) && rung.cause == Cause::More);
+        left.map(|rung| Arc::clone(&rung.key)).collect()
+    }
+
+    fn unasked(&self) -> std::sync::MutexGuard<'_, HashSet<Queue>> {
+        self.unasked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn marks(&self) -> std::sync::MutexGuard<'_, HashMap<Queue, Marks>> {

@@ -1,6 +1,6 @@
 //! Enqueueing: by the library, by SQL, in transactions, and what is refused.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use reveille::database::{DatabaseError, DatabaseOptions};
 use reveille::jobs::{Backoff, JobEvent, JobsError, JobsOptions, NewJob, State, Unique};
@@ -86,7 +86,7 @@ async fn jobs_are_enqueued_in_a_transaction_of_sqlx() {
     fixture.jobs.enqueue_in_sqlx(&mut *lost, vec![job("ok")]).await.unwrap();
     lost.rollback().await.unwrap();
     let mut kept = pool.begin().await.unwrap();
-    let later = job("ok").run_at(SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000));
+    let later = job("ok").run_at(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000));
     let added = fixture.jobs.enqueue_in_sqlx(&mut *kept, vec![job("ok"), later]).await.unwrap();
     kept.commit().await.unwrap();
 

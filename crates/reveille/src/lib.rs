@@ -6,6 +6,7 @@
 pub mod database;
 pub mod jobs;
 pub mod messages;
+mod rest;
 
 pub use bytes;
 pub use tokio_postgres;

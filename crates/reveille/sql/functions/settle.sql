@@ -19,7 +19,7 @@ as $reveille$
 declare
   asked record;
   held record;
-  top {schema}.head;
+  top record;
   rules {schema}.queue;
   passed bigint;
   charged int;
@@ -39,26 +39,19 @@ begin
     durable := null;
     -- From the newest version back: while a transaction elsewhere is held open, all of them are there.
     select locked.* into held
-    from (
-      select cursor.partition, cursor.grp
-      from {schema}.cursor
-      where (cursor.partition, cursor.grp) <= (asked.partition, asked.grp)
-        and cursor.partition >= asked.partition
-      order by cursor.partition desc, cursor.grp desc
-      limit 1
-    ) as newest
+    from {schema}.cursor_of(asked.partition, asked.grp) as newest
     cross join lateral (
       select cursor.*, cursor.ctid as tid
       from {schema}.cursor
-      where (cursor.partition, cursor.grp) <= (newest.partition, newest.grp)
-        and cursor.partition >= newest.partition
+      where (cursor.partition, cursor.grp) <= (asked.partition, asked.grp)
+        and cursor.partition >= asked.partition
+        and newest.tid is not null
       order by cursor.partition desc, cursor.grp desc
       limit 1
       for update
     ) as locked
     -- One that was deleted while we waited is not to be taken for the one before it.
-    where newest.partition = asked.partition and newest.grp = asked.grp
-      and locked.partition = asked.partition and locked.grp = asked.grp;
+    where locked.partition = asked.partition and locked.grp = asked.grp;
     before := held.committed;
     committed := held.committed;
     said := case
@@ -84,12 +77,7 @@ begin
       continue;
     end if;
 
-    select head.* into top
-    from {schema}.head
-    where head.partition <= asked.partition
-      and (head.partition, head.queue) >= (asked.partition, 0)
-    order by head.partition desc
-    limit 1;
+    select head.* into top from {schema}.head_of(asked.partition) as head;
     select queue.* into rules from {schema}.queue where queue.id = top.queue;
     durable := coalesce(rules.durable_acks, true);
     passed := case when asked.outcome = 'release' then held.committed else asked.through end;

@@ -56,14 +56,7 @@ begin
     join {schema}.consumer_group on consumer_group.queue = told.queue
     order by told.partition, consumer_group.id
   ) as told
-  join lateral (
-    select cursor.partition, cursor.grp, cursor.ctid as tid
-    from {schema}.cursor
-    where (cursor.partition, cursor.grp) <= (told.partition, told.grp)
-      and cursor.partition >= told.partition
-    order by cursor.partition desc, cursor.grp desc
-    limit 1
-  ) as seen on seen.partition = told.partition and seen.grp = told.grp
+  cross join lateral {schema}.cursor_of(told.partition, told.grp) as seen
   cross join lateral (
     select
     from {schema}.cursor
@@ -77,14 +70,7 @@ begin
     select seen.tid, told.newest, told.due
     from unnest(parts, owners, newest, dues) as told (partition, queue, newest, due)
     join {schema}.consumer_group on consumer_group.queue = told.queue
-    join lateral (
-      select cursor.partition, cursor.grp, cursor.ctid as tid, cursor.upto
-      from {schema}.cursor
-      where (cursor.partition, cursor.grp) <= (told.partition, consumer_group.id)
-        and cursor.partition >= told.partition
-      order by cursor.partition desc, cursor.grp desc
-      limit 1
-    ) as seen on seen.partition = told.partition and seen.grp = consumer_group.id
+    cross join lateral {schema}.cursor_of(told.partition, consumer_group.id) as seen
     where seen.upto < told.newest
   )
   update {schema}.cursor
@@ -98,14 +84,7 @@ begin
     from (
       select * from unnest(parts, owners, newest) as told (partition, queue, newest) order by told.partition
     ) as told
-    join lateral (
-      select head.partition, head.ctid as tid
-      from {schema}.head
-      where head.partition <= told.partition
-        and (head.partition, head.queue) >= (told.partition, 0)
-      order by head.partition desc
-      limit 1
-    ) as seen on seen.partition = told.partition
+    cross join lateral {schema}.head_of(told.partition) as seen
     cross join lateral (
       select
       from {schema}.head
@@ -116,14 +95,7 @@ begin
     where not exists (
       select
       from {schema}.consumer_group
-      join lateral (
-        select cursor.partition, cursor.grp, cursor.upto
-        from {schema}.cursor
-        where (cursor.partition, cursor.grp) <= (told.partition, consumer_group.id)
-          and cursor.partition >= told.partition
-        order by cursor.partition desc, cursor.grp desc
-        limit 1
-      ) as place on place.partition = told.partition and place.grp = consumer_group.id
+      cross join lateral {schema}.cursor_of(told.partition, consumer_group.id) as place
       where consumer_group.queue = told.queue and place.upto < told.newest
     )
   )

@@ -317,7 +317,7 @@ impl Looker {
     /// Those of the keys that are looked at for no other reason than to ask what comes next.
     fn take_unasked<'r>(&self, rung: impl Iterator<Item = &'r RungKey<Queue>>) -> Vec<Queue> {
         let mut unasked = self.unasked();
-        let left = rung.filter(|rung| unasked.remove(&rung.key) && rung.cause == Cause::More);
+        let left = rung.filter(|rung| unasked.remove(&rung.key) && matches!(rung.cause, Cause::More | Cause::Started));
         left.map(|rung| Arc::clone(&rung.key)).collect()
     }
 

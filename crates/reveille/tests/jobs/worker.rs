@@ -7,6 +7,7 @@ use std::time::Duration;
 use reveille::database::{Database, DatabaseOptions, StatementMode};
 use reveille::jobs::{Cancelled, Hook, Job, JobEvent, JobsError, JobsOptions, NewJob, Outcome, State, Worker};
 use reveille_testkit::{LoginSettings, Pooler};
+use reveille_wake::{Cause, Event, Outcome as WakeOutcome};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
@@ -271,25 +272,83 @@ async fn jobs_run_where_listen_cannot_work() {
     soon(worker.drain(Duration::from_secs(5))).await;
 }
 
+/// The look that claims hands out at once; another one asks what comes next, while the job runs.
+#[tokio::test]
+async fn a_job_begins_before_its_queue_is_asked_what_comes_next() {
+    let wakes = reveille_testkit::Events::new();
+    let told = wakes.clone();
+    let observer = Arc::new(move |event: &Event| told.record(*event));
+    let fixture = Fixture::with(JobsOptions::default().wake_observer(observer)).await;
+    let gate = Arc::new(Semaphore::new(0));
+    let worker = {
+        let gate = Arc::clone(&gate);
+        fixture.worker().handler::<Value, _>("waits", move |_, _| {
+            let gate = Arc::clone(&gate);
+            async move { gate.acquire().await.expect("is open").forget() }
+        })
+    };
+    let later = fixture.another().await.enqueue(job("ok").delay(Duration::from_secs(2))).await;
+    let _worker = worker.start().await.unwrap();
+    wakes.until(|event| matches!(event, Event::Link(link) if link.is_proven())).await;
+    let mut looks = wakes.reader();
+    let id = fixture.enqueue(job("waits")).await;
+
+    let found = |event: &Event| matches!(event, Event::Looked { outcome: WakeOutcome::Filled, .. });
+    looks.until(found).await;
+    let asked = |event: &Event| {
+        matches!(event, Event::Looked { cause: Cause::More | Cause::Started, outcome: WakeOutcome::Empty, .. })
+    };
+    looks.until(asked).await;
+    fixture.started(id, 1).await;
+    // Nobody here was told of the other one: it begins because its due was learnt again.
+    fixture.completed(later).await;
+    gate.add_permits(1);
+    fixture.completed(id).await;
+}
+
+/// Each is committed while the worker asks what comes after the one before.
+#[tokio::test]
+async fn a_chain_of_jobs_that_enqueue_each_other_never_stalls() {
+    let fixture = Fixture::new().await;
+    let jobs = fixture.jobs.clone();
+    let worker = Worker::builder(&fixture.jobs).slots(4).handler::<u32, _>("link", move |left, _| {
+        let jobs = jobs.clone();
+        async move {
+            if left > 0 {
+                jobs.enqueue(NewJob::new("link", &(left - 1)).expect("is a job")).await.expect("is enqueued");
+            }
+        }
+    });
+    let _worker = worker.start().await.unwrap();
+
+    fixture.enqueue(NewJob::new("link", &199_u32).unwrap()).await;
+
+    soon(async {
+        let mut done = fixture.events.reader();
+        for _ in 0..200 {
+            done.until(|event| matches!(event, JobEvent::Completed { .. })).await;
+        }
+    })
+    .await;
+}
+
 /// A worker that waits asks nothing: what it costs is the heartbeat, and here there is none.
 #[tokio::test]
 async fn idle_workers_send_no_statement() {
     let fixture = Fixture::new().await;
     let events = reveille_testkit::Events::new();
     let told = events.clone();
-    let observer = Arc::new(move |event: &reveille_wake::Event| told.record(*event));
+    let observer = Arc::new(move |event: &Event| told.record(*event));
     let database = Database::connect(DatabaseOptions::new(fixture.db.url()).heartbeat(NEVER)).await.unwrap();
     let jobs = reveille::jobs::Jobs::open(&database, JobsOptions::default().wake_observer(observer));
     let worker =
         Worker::builder(&jobs).queue("a", 1).queue("b", 1).queue("c", 1).handler::<Value, _>("ok", |_, _| async {});
     let _worker = worker.start().await.unwrap();
     let mut after = events.reader();
-    after.until(|event| matches!(event, reveille_wake::Event::Link(link) if link.is_proven())).await;
+    after.until(|event| matches!(event, Event::Link(link) if link.is_proven())).await;
     // The proof of the link is followed by a last look at everything.
-    after.until(|event| matches!(event, reveille_wake::Event::Looked { .. })).await;
-    let looks = |events: &reveille_testkit::Events<reveille_wake::Event>| {
-        events.count(|event| matches!(event, reveille_wake::Event::Looked { .. }))
-    };
+    after.until(|event| matches!(event, Event::Looked { .. })).await;
+    let looks = |events: &reveille_testkit::Events<Event>| events.count(|event| matches!(event, Event::Looked { .. }));
     let client = fixture.client().await;
     // As long as it takes somebody else to do a hundred things.
     let a_while = async || {

@@ -38,22 +38,8 @@ with slot as materialized (
   select slot.grp, seen.tid, cursor.partition, cursor.committed, cursor.upto, cursor.due_at, cursor.lease_until,
          cursor.failures, cursor.deliveries, slot.place
   from (select * from slot where slot.named is not null order by slot.named, slot.grp) as slot
-  join lateral (
-    select cursor.partition, cursor.grp, cursor.ctid as tid
-    from {schema}.cursor
-    where (cursor.partition, cursor.grp) <= (slot.named, slot.grp)
-      and cursor.partition >= slot.named
-    order by cursor.partition desc, cursor.grp desc
-    limit 1
-  ) as seen on seen.partition = slot.named and seen.grp = slot.grp
-  join lateral (
-    select head.partition, head.next_seq
-    from {schema}.head
-    where head.partition <= slot.named
-      and (head.partition, head.queue) >= (slot.named, 0)
-    order by head.partition desc
-    limit 1
-  ) as head on head.partition = slot.named
+  cross join lateral {schema}.cursor_of(slot.named, slot.grp) as seen
+  cross join lateral {schema}.head_of(slot.named) as head
   cross join lateral (
     select *
     from {schema}.cursor
@@ -91,14 +77,7 @@ with slot as materialized (
            case when queue.ttl > '0' and head.last_at <= statement_timestamp() - queue.ttl then head.next_seq - 1 end
          ) as passed
   from candidate
-  join lateral (
-    select head.partition, head.queue, head.next_seq, head.first_seq, head.last_at
-    from {schema}.head
-    where head.partition <= candidate.partition
-      and (head.partition, head.queue) >= (candidate.partition, 0)
-    order by head.partition desc
-    limit 1
-  ) as head on head.partition = candidate.partition
+  cross join lateral {schema}.head_of(candidate.partition) as head
   join {schema}.queue on queue.id = head.queue
 ), visible as materialized (
   select placed.*,

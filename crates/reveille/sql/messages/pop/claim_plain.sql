@@ -37,14 +37,7 @@ with slot as materialized (
 ), named as materialized (
   select slot.consumer, slot.batch, slot.nonce, seen.tid, slot.grp, cursor.partition, cursor.committed
   from (select * from slot where slot.named is not null order by slot.named, slot.grp) as slot
-  join lateral (
-    select cursor.partition, cursor.grp, cursor.ctid as tid
-    from {schema}.cursor
-    where (cursor.partition, cursor.grp) <= (slot.named, slot.grp)
-      and cursor.partition >= slot.named
-    order by cursor.partition desc, cursor.grp desc
-    limit 1
-  ) as seen on seen.partition = slot.named and seen.grp = slot.grp
+  cross join lateral {schema}.cursor_of(slot.named, slot.grp) as seen
   cross join lateral (
     select cursor.partition, cursor.committed
     from {schema}.cursor
@@ -57,14 +50,7 @@ with slot as materialized (
   select candidate.*, head.queue, queue.lease, head.next_seq - 1 as newest,
          least(candidate.batch, head.next_seq - 1 - candidate.committed) as share
   from (select * from found union all select * from named) as candidate
-  join lateral (
-    select head.partition, head.queue, head.next_seq, head.first_seq
-    from {schema}.head
-    where head.partition <= candidate.partition
-      and (head.partition, head.queue) >= (candidate.partition, 0)
-    order by head.partition desc
-    limit 1
-  ) as head on head.partition = candidate.partition
+  cross join lateral {schema}.head_of(candidate.partition) as head
   join {schema}.queue on queue.id = head.queue
   where head.next_seq - 1 > candidate.committed
     and head.first_seq - 1 <= candidate.committed

@@ -53,11 +53,4 @@ left join lateral (
   order by head.fresh_at
   limit 1
 ) as fresh on asked.partition is null
-left join lateral (
-  select cursor.partition, cursor.grp, cursor.due_at
-  from {schema}.cursor
-  where (cursor.partition, cursor.grp) <= (asked.partition, asked.grp)
-    and cursor.partition >= asked.partition
-  order by cursor.partition desc, cursor.grp desc
-  limit 1
-) as named on named.partition = asked.partition and named.grp = asked.grp
+left join lateral {schema}.cursor_of(asked.partition, asked.grp) as named on true

@@ -14,14 +14,7 @@ with acked as (
 ), held as materialized (
   select seen.tid, cursor.partition, cursor.grp, acked.through, acked.consumer, acked.batch, acked.next, acked.o
   from acked
-  join lateral (
-    select cursor.partition, cursor.grp, cursor.ctid as tid
-    from {schema}.cursor
-    where (cursor.partition, cursor.grp) <= (acked.partition, acked.grp)
-      and cursor.partition >= acked.partition
-    order by cursor.partition desc, cursor.grp desc
-    limit 1
-  ) as seen on seen.partition = acked.partition and seen.grp = acked.grp
+  cross join lateral {schema}.cursor_of(acked.partition, acked.grp) as seen
   cross join lateral (
     select cursor.partition, cursor.grp
     from {schema}.cursor
@@ -41,14 +34,7 @@ with acked as (
            else 0
          end as there
   from held
-  join lateral (
-    select head.partition, head.queue, head.next_seq, head.first_seq
-    from {schema}.head
-    where head.partition <= held.partition
-      and (head.partition, head.queue) >= (held.partition, 0)
-    order by head.partition desc
-    limit 1
-  ) as head on head.partition = held.partition
+  cross join lateral {schema}.head_of(held.partition) as head
   join {schema}.queue on queue.id = head.queue
 ), shared as (
   select there.*,

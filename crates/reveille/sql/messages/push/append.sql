@@ -31,20 +31,13 @@ with early as materialized (
     )
   ) as found
 ), seen as (
-  select head.partition, head.tid, pushed.n, queue.dedup_window
+  select pushed.partition, head.tid, pushed.n, queue.dedup_window
   from unnest($1::int[], $2::int[]) as pushed (partition, n)
-  join lateral (
-    select head.partition, head.queue, head.ctid as tid
-    from {schema}.head
-    where head.partition <= pushed.partition
-      and (head.partition, head.queue) >= (pushed.partition, 0)
-    order by head.partition desc
-    limit 1
-  ) as head on head.partition = pushed.partition
+  cross join lateral {schema}.head_of(pushed.partition) as head
   join {schema}.queue on queue.id = head.queue
   where queue.encrypted = ($15::int is not null)
     and not (select early.found from early)
-  order by head.partition
+  order by pushed.partition
 ), locked as materialized (
   select held.partition, held.tid, held.tid <> seen.tid as overtaken, seen.n, seen.dedup_window
   from seen

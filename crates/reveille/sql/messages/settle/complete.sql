@@ -12,14 +12,7 @@ with acked as (
 ), held as materialized (
   select seen.tid, cursor.partition, cursor.grp, acked.through, cursor.committed as before
   from acked
-  join lateral (
-    select cursor.partition, cursor.grp, cursor.ctid as tid
-    from {schema}.cursor
-    where (cursor.partition, cursor.grp) <= (acked.partition, acked.grp)
-      and cursor.partition >= acked.partition
-    order by cursor.partition desc, cursor.grp desc
-    limit 1
-  ) as seen on seen.partition = acked.partition and seen.grp = acked.grp
+  cross join lateral {schema}.cursor_of(acked.partition, acked.grp) as seen
   cross join lateral (
     select cursor.partition, cursor.grp, cursor.committed
     from {schema}.cursor
@@ -40,14 +33,7 @@ with acked as (
       -- Never cleared while the cursor, on the row we hold, was told of more.
       due_at = case when greatest(cursor.upto, head.next_seq - 1) > held.through then clock_timestamp() end
   from held
-  join lateral (
-    select head.partition, head.queue, head.next_seq
-    from {schema}.head
-    where head.partition <= held.partition
-      and (head.partition, head.queue) >= (held.partition, 0)
-    order by head.partition desc
-    limit 1
-  ) as head on head.partition = held.partition
+  cross join lateral {schema}.head_of(held.partition) as head
   where cursor.ctid = held.tid
     and cursor.lease_until is not null
     and cursor.leased_through = held.through

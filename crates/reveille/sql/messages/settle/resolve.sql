@@ -6,24 +6,10 @@
 select asked.o::int as item, head.queue, queue.require_lease, consumer_group.id as grp, cursor.nonce, cursor.committed,
        coalesce(leased.seq, settled.seq) as seq
 from unnest($1::int[], $2::text[], $3::text[]) with ordinality as asked (partition, consumer, transaction_id, o)
-left join lateral (
-  select head.partition, head.queue
-  from {schema}.head
-  where head.partition <= asked.partition
-    and (head.partition, head.queue) >= (asked.partition, 0)
-  order by head.partition desc
-  limit 1
-) as head on head.partition = asked.partition
+left join lateral {schema}.head_of(asked.partition) as head on true
 left join {schema}.queue on queue.id = head.queue
 left join {schema}.consumer_group on consumer_group.queue = head.queue and consumer_group.name = asked.consumer
-left join lateral (
-  select cursor.partition, cursor.grp, cursor.nonce, cursor.committed, cursor.leased_through
-  from {schema}.cursor
-  where (cursor.partition, cursor.grp) <= (asked.partition, consumer_group.id)
-    and cursor.partition >= asked.partition
-  order by cursor.partition desc, cursor.grp desc
-  limit 1
-) as cursor on cursor.partition = asked.partition and cursor.grp = consumer_group.id
+left join lateral {schema}.cursor_of(asked.partition, consumer_group.id) as cursor on true
 left join lateral (
   select segment.last_seq - segment.n + message.i as seq
   from {schema}.segment

@@ -79,6 +79,8 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
         "push" "push.sql",
         "push_many" "push_many.sql",
         "remove_leftovers" "remove_leftovers.sql",
+        "cursor_of" "cursor_of.sql",
+        "head_of" "head_of.sql",
         "spread" "spread.sql",
         "register" "register.sql",
         "bury" "bury.sql",

@@ -9,6 +9,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::rest;
+
 pub(super) const PRIORITIES: usize = 10;
 /// Due time and id of a job.
 pub(super) type Place = (SystemTime, i64);
@@ -16,9 +18,7 @@ pub(super) type Place = (SystemTime, i64);
 /// A look this fast costs nothing worth saving; a little more for each job it brought.
 const FAST: Duration = Duration::from_millis(4);
 const FAST_JOB: Duration = Duration::from_micros(60);
-/// How many times as long as a slow look the next one of its kind must wait, and how long at most.
-const REST: u32 = 20;
-const REST_MAX: Duration = Duration::from_millis(800);
+/// How long nobody looks from the start at most.
 const REST_MAX_START: Duration = Duration::from_secs(5);
 /// How far before the mark lies what was due lately. Longer than an ordinary transaction that enqueues stays open.
 const LATELY: Duration = Duration::from_secs(10);
@@ -86,10 +86,10 @@ impl Marks {
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
         let fast = FAST.saturating_add(FAST_JOB.saturating_mul(rows));
         if self.begin != Begin::Mark {
-            self.lately_at = rest(began, took, fast, REST_MAX);
+            self.lately_at = rest_until(began, took, fast, rest::MAX);
         }
         if self.begin == Begin::Start {
-            self.start_at = rest(began, took, fast, REST_MAX_START);
+            self.start_at = rest_until(began, took, fast, REST_MAX_START);
         }
     }
 
@@ -109,15 +109,15 @@ impl Marks {
     }
 
     pub(super) fn learned(&mut self, began: Instant, took: Duration) {
-        self.learn_at = rest(began, took, FAST, REST_MAX);
+        self.learn_at = rest_until(began, took, FAST, rest::MAX);
     }
 }
 
-fn rest(began: Instant, took: Duration, fast: Duration, most: Duration) -> Option<Instant> {
+fn rest_until(began: Instant, took: Duration, fast: Duration, max: Duration) -> Option<Instant> {
     if took <= fast {
         return None;
     }
-    began.checked_add(took.saturating_add(took.saturating_mul(REST).min(most)))
+    began.checked_add(took.saturating_add(rest::after(took, max)))
 }
 
 #[cfg(test)]

@@ -10,15 +10,13 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::messages::ids::GroupId;
+use crate::rest;
 
 /// Before everything.
 pub(super) const START: SystemTime = SystemTime::UNIX_EPOCH;
 /// To read so few entries costs nothing worth saving. Entries, not time: on a busy machine everything takes long, and whoever
 /// waits would look again and again for nothing.
 const FEW: i64 = 1000;
-/// How many times as long as a long search the next one must wait, and how long at most.
-const REST: u32 = 20;
-const REST_MAX: Duration = Duration::from_millis(800);
 /// More groups than this are not remembered.
 const GROUPS_MAX: usize = 50_000;
 
@@ -54,7 +52,7 @@ impl Marks {
 
     /// A search from the start has ended: how many entries it read and how long, and before which place nothing is left.
     pub(super) fn note(&mut self, group: GroupId, now: Instant, (entries, took): (i64, Duration), place: SystemTime) {
-        let rest = now.checked_add(took.saturating_mul(REST).min(REST_MAX));
+        let rest = now.checked_add(rest::after(took, rest::MAX));
         match rest.filter(|_| entries > FEW && self.groups.len() < GROUPS_MAX) {
             Some(start_at) => _ = self.groups.insert(group, Mark { place, start_at }),
             None => _ = self.groups.remove(&group),
@@ -99,7 +97,7 @@ mod tests {
 
         marks.note(GROUP, now, (FEW + 1, Duration::from_secs(2)), place());
 
-        assert_eq!(marks.search(GROUP, now + REST_MAX), START);
+        assert_eq!(marks.search(GROUP, now + rest::MAX), START);
     }
 
     #[test]

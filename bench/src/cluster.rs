@@ -55,8 +55,19 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// Says what the server's log says of an end nobody asked for: it is gone with the directory.
+    fn tell_last_words(&self) {
+        let log = std::fs::read_to_string(self.dir.join("postgres.log")).unwrap_or_default();
+        for line in log.lines().filter(|line| line.contains("PANIC:") || line.contains("was terminated by signal")) {
+            eprintln!("reveille-bench: PostgreSQL said: {line}");
+        }
+    }
+}
+
 impl Drop for Cluster {
     fn drop(&mut self) {
+        self.tell_last_words();
         if let Some(embedded) = self.embedded.take() {
             let _ = embedded.close(Duration::from_secs(30));
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use crate::bench::progress;
 use crate::machine;
 
 /// The result of one scenario.
@@ -30,9 +31,11 @@ impl Report {
         Self { scenario, versions, rows: Vec::new(), figures: BTreeMap::new(), words: String::new(), failure: None }
     }
 
-    /// A line of the table.
+    /// A line of the table. Shown at once as well: a run that fails later has not measured it for nothing.
     pub(crate) fn row(&mut self, what: impl Into<String>, value: f64, unit: &'static str) {
-        self.rows.push(Row { what: what.into(), value, unit });
+        let what = what.into();
+        progress(&format!("{what}: {value:.3} {unit}"));
+        self.rows.push(Row { what, value, unit });
     }
 
     /// A figure under the name the issue gave it; also a line of the table.

@@ -141,7 +141,7 @@ impl Source for Looker {
             self.ground.reporter.emit(&JobEvent::Polled);
         }
         let mut line = self.line.lock().await;
-        let mut looked = Looked::default();
+        let (mut looked, mut dues) = (Looked::default(), HashMap::new());
         for asked in &round.asked {
             let rung = || round.keys.iter().filter(|rung| asked.keys.contains(&rung.key));
             let queues = rung().map(|rung| Arc::clone(&rung.key)).collect();
@@ -156,7 +156,10 @@ impl Source for Looker {
                 match search.bare.get(&queue) {
                     None => looked.more.push(queue),
                     Some(bare) => {
-                        looked.dues.extend(bare.due.map(|due| (Arc::clone(&queue), due)));
+                        if let Some(due) = bare.due {
+                            let soonest = dues.entry(Arc::clone(&queue)).or_insert(due);
+                            *soonest = due.min(*soonest);
+                        }
                         if bare.contended {
                             looked.contended.push(queue);
                         }
@@ -167,6 +170,7 @@ impl Source for Looker {
                 looked.leases.push((asked.id, search.jobs));
             }
         }
+        looked.dues.extend(dues);
         Ok(looked)
     }
 
@@ -193,8 +197,10 @@ impl Looker {
             let later = Bare { due: None, contended: true };
             search.bare.extend(search.queues.iter().map(|queue| (Arc::clone(queue), later)));
         }
+        // While questions rest, the answer would be "later": only a claim tells what was added since.
+        let unasked: Vec<Queue> = unasked.iter().filter(|queue| self.rest(queue).is_zero()).cloned().collect();
         if want > 0 && !unasked.is_empty() {
-            self.learn(connection, search, unasked).await?;
+            self.learn(connection, search, &unasked).await?;
             // What is due was added since, or is in somebody else's hands.
             search.bare.retain(|_, bare| !bare.contended);
         }
@@ -276,9 +282,8 @@ impl Looker {
         queues: &[Queue],
     ) -> Result<(), DatabaseError> {
         let began = Instant::now();
-        let waits = |marks: &Marks| marks.look_wait(began).max(marks.learn_wait(began));
         for queue in queues {
-            let wait = waits(self.marks().entry(Arc::clone(queue)).or_default());
+            let wait = self.rest(queue);
             // Not everything could be read: somebody must come back for the rest.
             let due = (!wait.is_zero()).then_some(wait);
             search.bare.insert(Arc::clone(queue), Bare { due, contended: false });
@@ -299,6 +304,13 @@ impl Looker {
             search.bare.insert(queue, Bare { due, contended: row.get("contended") });
         }
         Ok(())
+    }
+
+    /// How long until it may be asked what comes next in the queue.
+    fn rest(&self, queue: &Queue) -> Duration {
+        let now = Instant::now();
+        let wait = |marks: &Marks| marks.look_wait(now).max(marks.learn_wait(now));
+        self.marks().get(queue).map_or(Duration::ZERO, wait)
     }
 
     async fn give_back(&self, jobs: Vec<Claimed>) {

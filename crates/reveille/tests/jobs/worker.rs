@@ -332,6 +332,67 @@ async fn a_chain_of_jobs_that_enqueue_each_other_never_stalls() {
     .await;
 }
 
+/// A job becomes ready, unheard, between the look that claimed and the one that is to ask what comes next, while questions rest
+/// because looks were slow: the second look must not take "later" for "nothing".
+#[tokio::test]
+async fn what_became_ready_between_two_looks_is_claimed_though_questions_rest() {
+    let fixture = Fixture::new().await;
+    let client = fixture.client().await;
+    let hidden = fixture.enqueue(job("ok").delay(Duration::from_secs(86_400))).await;
+    let wakes = reveille_testkit::Events::new();
+    let told = wakes.clone();
+    let unhide =
+        (fixture.db.url(), format!("update reveille.job set due_at = clock_timestamp() where id = {}", hidden.0));
+    let options = JobsOptions::default().wake_observer(Arc::new(move |event: &Event| told.record(*event)));
+    let events = reveille_testkit::Events::new();
+    let seen = events.clone();
+    let options = options.observer(Arc::new(move |event: &JobEvent| {
+        seen.record(event.clone());
+        if matches!(event, JobEvent::Claimed { job, .. } if &*job.kind == "no") {
+            behind_everybodys_back(&unhide.0, &unhide.1);
+        }
+    }));
+    let database = Database::connect(DatabaseOptions::new(fixture.db.url()).heartbeat(NEVER)).await.unwrap();
+    let node = Node { jobs: reveille::jobs::Jobs::open(&database, options), database, events };
+    let _worker = node.worker().start().await.unwrap();
+    let marked = node.enqueue(job("ok")).await;
+    node.completed(marked).await;
+    // A look that takes long, for it waits for this.
+    client.batch_execute("begin; lock table reveille.job").await.unwrap();
+    let mut looks = wakes.reader_from_now();
+    fixture.sql("select pg_notify(reveille.hint_channel(), E'hint\\njobs')").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    client.batch_execute("commit").await.unwrap();
+    looks.until(|event| matches!(event, Event::Looked { .. })).await;
+
+    node.enqueue(job("no")).await;
+    node.completed(hidden).await;
+
+    let filled = |event: &Event| match event {
+        Event::Looked { cause, outcome: WakeOutcome::Filled, .. } => Some(*cause),
+        _ => None,
+    };
+    let causes: Vec<Cause> = wakes.all().iter().filter_map(filled).collect();
+    let found_by_the_next = causes.iter().skip(1).any(|cause| matches!(cause, Cause::More | Cause::Started));
+    assert!(found_by_the_next, "{causes:?}: {:?}", wakes.all());
+}
+
+/// Runs a statement while nothing else of this runtime goes on.
+fn behind_everybodys_back(url: &str, sql: &str) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+                tokio::select! {
+                    _ = connection => panic!("the connection ended"),
+                    done = client.batch_execute(sql) => done.unwrap(),
+                }
+            });
+        });
+    });
+}
+
 /// A worker that waits asks nothing: what it costs is the heartbeat, and here there is none.
 #[tokio::test]
 async fn idle_workers_send_no_statement() {
@@ -349,13 +410,10 @@ async fn idle_workers_send_no_statement() {
     // The proof of the link is followed by a last look at everything.
     after.until(|event| matches!(event, Event::Looked { .. })).await;
     let looks = |events: &reveille_testkit::Events<Event>| events.count(|event| matches!(event, Event::Looked { .. }));
-    let client = fixture.client().await;
-    // As long as it takes somebody else to do a hundred things.
+    // Longer than every pause of a worker that has something to come back for.
     let a_while = async || {
         let before = looks(&events);
-        for _ in 0..100 {
-            client.query_one("select count(*) from generate_series(1, 20000)", &[]).await.unwrap();
-        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
         looks(&events) - before
     };
     // What the start still brings: where it was slow to learn what is next, the worker comes back once to ask again.

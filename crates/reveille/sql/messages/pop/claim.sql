@@ -153,7 +153,7 @@ with slot as materialized (
          end as take,
          -- Its consumer has no room for it, and nothing else is to be written: it stays due as it is.
          shared.there > 0 and shared.share <= 0 and shared.start = shared.committed
-           and shared.due_at <= statement_timestamp() as left_due
+           and coalesce(shared.due_at <= statement_timestamp(), false) as left_due
   from shared
 ), claimed as (
   update {schema}.cursor

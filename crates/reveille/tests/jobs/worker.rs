@@ -361,7 +361,7 @@ async fn what_became_ready_between_two_looks_is_claimed_though_questions_rest() 
     client.batch_execute("begin; lock table reveille.job").await.unwrap();
     let mut looks = wakes.reader_from_now();
     fixture.sql("select pg_notify(reveille.hint_channel(), E'hint\\njobs')").await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await; // tidy: sleep because that is how slow the look is to be
     client.batch_execute("commit").await.unwrap();
     looks.until(|event| matches!(event, Event::Looked { .. })).await;
 
@@ -413,7 +413,7 @@ async fn idle_workers_send_no_statement() {
     // Longer than every pause of a worker that has something to come back for.
     let a_while = async || {
         let before = looks(&events);
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        tokio::time::sleep(Duration::from_secs(2)).await; // tidy: sleep because nothing is to happen meanwhile
         looks(&events) - before
     };
     // What the start still brings: where it was slow to learn what is next, the worker comes back once to ask again.

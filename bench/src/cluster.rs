@@ -53,9 +53,7 @@ impl Cluster {
         database.migrate().await.context("cannot migrate the schema")?;
         Ok(database)
     }
-}
 
-impl Cluster {
     /// Says what the server's log says of an end nobody asked for: it is gone with the directory.
     fn tell_last_words(&self) {
         let log = std::fs::read_to_string(self.dir.join("postgres.log")).unwrap_or_default();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use reveille::database::{Database, DatabaseOptions};
 use reveille::jobs::{Enqueued, Explanation, Job, JobEvent, JobId, Jobs, JobsOptions, NewJob, Worker, WorkerBuilder};
 use reveille_testkit::{Events, TestDatabase};
+use reveille_wake::Event;
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_postgres::Client;
@@ -123,6 +124,20 @@ impl Fixture {
     pub(crate) async fn sql(&self, sql: &str) {
         self.client().await.batch_execute(sql).await.expect("is done");
     }
+}
+
+/// Waits until a statement with these words, near its beginning, waits for a lock.
+pub(crate) async fn until_blocked(watcher: &Client, words: &str) {
+    let blocked = "select count(*) from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock' and query like '%' || $1 || '%'";
+    soon(async { while watcher.query_one(blocked, &[&words]).await.expect("counts").get::<_, i64>(0) == 0 {} }).await;
+}
+
+/// Options with which the wake engine tells what it does.
+pub(crate) fn watched() -> (Events<Event>, JobsOptions) {
+    let events = Events::new();
+    let told = events.clone();
+    (events, JobsOptions::default().wake_observer(Arc::new(move |event: &Event| told.record(*event))))
 }
 
 pub(crate) fn job(kind: &str) -> NewJob {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reveille::jobs::{Conflict, JobId, JobsError, NewJob, Redrive, State, Unique};
 
-use crate::support::{Fixture, NEVER, job, soon};
+use crate::support::{Fixture, NEVER, job, soon, until_blocked};
 
 async fn add(fixture: &Fixture, job: NewJob) -> (JobId, bool) {
     let added = soon(fixture.jobs.enqueue(job)).await.unwrap();
@@ -101,19 +101,10 @@ async fn of_two_transactions_with_one_key_the_second_waits_and_finds_the_first()
 
     let waiting = fixture.jobs.enqueue_in(&other, vec![unique()]);
     tokio::pin!(waiting);
-    let blocked =
-        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%enqueue_items%'";
     let watcher = fixture.client().await;
-    let until_blocked = async {
-        loop {
-            if watcher.query_one(blocked, &[]).await.unwrap().get::<_, i64>(0) > 0 {
-                break;
-            }
-        }
-    };
     tokio::select! {
         _ = &mut waiting => panic!("it did not wait"),
-        () = soon(until_blocked) => {}
+        () = until_blocked(&watcher, "enqueue_items") => {}
     }
     transaction.commit().await.unwrap();
     let second = soon(waiting).await.unwrap()[0];

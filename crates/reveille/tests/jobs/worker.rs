@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::support::{Fixture, NEVER, Node, all_new, job, soon};
+use crate::support::{Fixture, NEVER, Node, all_new, job, soon, until_blocked, watched};
 
 #[tokio::test]
 async fn a_worker_that_cannot_be_one_says_every_fault() {
@@ -275,10 +275,8 @@ async fn jobs_run_where_listen_cannot_work() {
 /// The look that claims hands out at once; another one asks what comes next, while the job runs.
 #[tokio::test]
 async fn a_job_begins_before_its_queue_is_asked_what_comes_next() {
-    let wakes = reveille_testkit::Events::new();
-    let told = wakes.clone();
-    let observer = Arc::new(move |event: &Event| told.record(*event));
-    let fixture = Fixture::with(JobsOptions::default().wake_observer(observer)).await;
+    let (wakes, options) = watched();
+    let fixture = Fixture::with(options).await;
     let gate = Arc::new(Semaphore::new(0));
     let worker = {
         let gate = Arc::clone(&gate);
@@ -339,11 +337,9 @@ async fn what_became_ready_between_two_looks_is_claimed_though_questions_rest() 
     let fixture = Fixture::new().await;
     let client = fixture.client().await;
     let hidden = fixture.enqueue(job("ok").delay(Duration::from_secs(86_400))).await;
-    let wakes = reveille_testkit::Events::new();
-    let told = wakes.clone();
     let unhide =
         (fixture.db.url(), format!("update reveille.job set due_at = clock_timestamp() where id = {}", hidden.0));
-    let options = JobsOptions::default().wake_observer(Arc::new(move |event: &Event| told.record(*event)));
+    let (wakes, options) = watched();
     let events = reveille_testkit::Events::new();
     let seen = events.clone();
     let options = options.observer(Arc::new(move |event: &JobEvent| {
@@ -358,9 +354,11 @@ async fn what_became_ready_between_two_looks_is_claimed_though_questions_rest() 
     let marked = node.enqueue(job("ok")).await;
     node.completed(marked).await;
     // A look that takes long, for it waits for this.
+    let watcher = fixture.client().await;
     client.batch_execute("begin; lock table reveille.job").await.unwrap();
     let mut looks = wakes.reader_from_now();
     fixture.sql("select pg_notify(reveille.hint_channel(), E'hint\\njobs')").await;
+    until_blocked(&watcher, "with clock as materialized").await;
     tokio::time::sleep(Duration::from_millis(300)).await; // tidy: sleep because that is how slow the look is to be
     client.batch_execute("commit").await.unwrap();
     looks.until(|event| matches!(event, Event::Looked { .. })).await;
@@ -397,11 +395,9 @@ fn behind_everybodys_back(url: &str, sql: &str) {
 #[tokio::test]
 async fn idle_workers_send_no_statement() {
     let fixture = Fixture::new().await;
-    let events = reveille_testkit::Events::new();
-    let told = events.clone();
-    let observer = Arc::new(move |event: &Event| told.record(*event));
+    let (events, options) = watched();
     let database = Database::connect(DatabaseOptions::new(fixture.db.url()).heartbeat(NEVER)).await.unwrap();
-    let jobs = reveille::jobs::Jobs::open(&database, JobsOptions::default().wake_observer(observer));
+    let jobs = reveille::jobs::Jobs::open(&database, options);
     let worker =
         Worker::builder(&jobs).queue("a", 1).queue("b", 1).queue("c", 1).handler::<Value, _>("ok", |_, _| async {});
     let _worker = worker.start().await.unwrap();

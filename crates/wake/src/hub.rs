@@ -149,6 +149,11 @@ impl<K: Key> Hub<K> {
         self.inner.link.subscribe()
     }
 
+    /// Whether the key was looked at and found empty since its last ring, under a proven link.
+    pub fn is_known_empty(&self, key: &K) -> bool {
+        self.board().is_known_empty(key)
+    }
+
     /// The keys somebody waits for, for the heartbeat to ask about.
     pub fn waited(&self) -> Vec<K> {
         self.board().waited()

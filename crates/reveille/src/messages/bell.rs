@@ -11,6 +11,7 @@
 mod hint;
 mod known;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub(super) struct Bell {
     herald: Herald,
     survey: String,
     known: Mutex<Known>,
+    /// How often something was said that may be about names: queues that came, went or moved.
+    heard: AtomicU64,
 }
 
 impl Bell {
@@ -58,6 +61,7 @@ impl Bell {
             herald: database.herald(),
             survey: SURVEY.text(database.schema()),
             known: Mutex::default(),
+            heard: AtomicU64::default(),
         }
     }
 
@@ -147,6 +151,11 @@ impl Bell {
         self.known().news(queue, group, most)
     }
 
+    /// Grows with everything that is said about names, before it rings.
+    pub(super) fn heard(&self) -> u64 {
+        self.heard.load(Ordering::SeqCst)
+    }
+
     /// Rings here, and elsewhere: the herald rings every source of our name in this process, us included.
     fn announce(&self, about: About, cause: Cause) {
         self.herald.announce(SOURCE, &Hint { about, cause }.to_string());
@@ -191,7 +200,11 @@ impl WorkSource for Bell {
             }
             return;
         }
-        let Some(hint) = key.and_then(Hint::parse) else {
+        let hint = key.and_then(Hint::parse);
+        if hint.is_none_or(|hint| matches!(hint.about, About::Names | About::Everything)) {
+            self.heard.fetch_add(1, Ordering::SeqCst);
+        }
+        let Some(hint) = hint else {
             self.hub.ring_all(cause);
             return;
         };
@@ -218,6 +231,7 @@ impl WorkSource for Bell {
     }
 
     fn set_link(&self, link: Link) {
+        self.heard.fetch_add(1, Ordering::SeqCst); // what was said while nobody listened
         self.hub.set_link(link);
     }
 }

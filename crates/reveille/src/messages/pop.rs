@@ -15,6 +15,7 @@ mod names;
 mod next;
 mod resolve;
 mod segment;
+mod spaces;
 mod wish;
 
 use std::sync::{Arc, OnceLock};
@@ -37,6 +38,7 @@ use crate::database::Registration;
 use crate::database::lane::Lane;
 use look::Looker;
 use next::Continuing;
+use resolve::Resolver;
 use wish::{Ask, Found};
 
 /// The most messages one pop brings.
@@ -166,6 +168,7 @@ impl Messages {
 pub(super) struct Popper {
     ground: Arc<Ground>,
     groups: Arc<Groups>,
+    resolver: Arc<Resolver>,
     door: OnceLock<Door>,
     next: Lane<Continuing>,
     /// How many may be resolving names.
@@ -183,7 +186,9 @@ impl Popper {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
         let next = ground.lane("next", Continuing::new(ground));
         let resolving = Arc::new(Semaphore::new(RESOLVING_MAX));
-        Self { ground: Arc::clone(ground), groups: Arc::default(), door: OnceLock::new(), next, resolving }
+        let groups = Arc::default();
+        let resolver = Arc::new(Resolver::new(ground, &groups));
+        Self { ground: Arc::clone(ground), groups, resolver, door: OnceLock::new(), next, resolving }
     }
 
     async fn pop(&self, pop: &Pop) -> Result<Option<Batch>, MessagesError> {
@@ -191,7 +196,7 @@ impl Popper {
         let door = self.door();
         let mut agains = 0;
         loop {
-            let keys = match resolve::known(&self.groups, pop) {
+            let keys = match self.resolver.known(pop) {
                 Some(keys) => keys,
                 None => self.resolve(pop).await?,
             };
@@ -201,7 +206,10 @@ impl Popper {
             match ticket.map_err(overloaded)?.await {
                 Answer::Lease(Found::Batch(batch)) => return Ok(Some(batch.into_batch())),
                 Answer::Lease(Found::Refused(error)) => return Err(error),
-                Answer::Lease(Found::Again) => agains += 1,
+                Answer::Lease(Found::Again) => {
+                    self.resolver.forget(pop);
+                    agains += 1;
+                }
                 Answer::Nothing => return Ok(None),
                 Answer::Failed => return Err(door.looker.last_failure()),
                 Answer::Refused(refused) => return Err(overloaded(refused)),
@@ -221,9 +229,9 @@ impl Popper {
     /// the room for it all the time.
     async fn resolve(&self, pop: &Pop) -> Result<Arc<[Key]>, MessagesError> {
         let Ok(turn) = Arc::clone(&self.resolving).acquire_owned().await else { return Err(MessagesError::Closed) };
-        let (ground, groups, pop) = (Arc::clone(&self.ground), Arc::clone(&self.groups), pop.clone());
+        let (resolver, pop) = (Arc::clone(&self.resolver), pop.clone());
         let resolving = self.ground.tasks.spawn(async move {
-            let keys = resolve::keys(&ground, &groups, &pop).await;
+            let keys = resolver.keys(&pop).await;
             drop(turn);
             keys
         });

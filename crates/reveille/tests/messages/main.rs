@@ -4,6 +4,8 @@
 mod support;
 
 #[cfg(test)]
+mod absent;
+#[cfg(test)]
 mod browse;
 #[cfg(test)]
 mod dead;

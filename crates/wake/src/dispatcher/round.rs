@@ -60,7 +60,7 @@ impl<S: Source> Dispatcher<S> {
         for (key, cause) in std::mem::take(&mut self.wanted) {
             match cause {
                 // A newcomer with patience adds no reason to those there are.
-                Cause::Started if self.watch.is_known_empty(&key) => {}
+                Cause::Started if self.hub.is_known_empty(&key) => {}
                 Cause::Started => _ = called.entry(key).or_insert(cause),
                 _ => _ = called.insert(key, cause),
             }

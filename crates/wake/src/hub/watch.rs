@@ -97,11 +97,6 @@ impl<K: Key> Watch<K> {
         self.keys.keys()
     }
 
-    /// Whether the key was looked at and found empty since its last ring, under a proven link.
-    pub fn is_known_empty(&self, key: &K) -> bool {
-        self.hub.board().is_known_empty(key)
-    }
-
     /// Whether any key is rung.
     pub fn is_rung(&self) -> bool {
         self.hub.board().watches.get(&self.id).is_some_and(|list| !list.rung.is_empty())

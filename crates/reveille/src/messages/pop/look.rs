@@ -95,7 +95,7 @@ impl Looker {
         let mut wishes: Vec<Wish> = round.asked.iter().map(|asked| wish(asked, &called)).collect();
         let mut report = Report::of(&round.keys);
 
-        self.resolve_names(connection, &called, round, &mut wishes).await?;
+        report.changed = self.resolve_names(connection, &called, round, &mut wishes).await?;
         let claiming = wishes.iter().filter(|wish| !wish.spots.is_empty()).map(|wish| wish.lease.0).collect();
         let afloat = Afloat::new(&self.ground, claiming);
         if let Err(error) = self.claim(connection, &mut wishes, &mut report).await {
@@ -127,20 +127,19 @@ impl Looker {
         called: &HashSet<&Key>,
         round: &Round<Key, Ask>,
         wishes: &mut [Wish],
-    ) -> Result<(), MessagesError> {
+    ) -> Result<HashSet<Key>, MessagesError> {
         let mut changed = names::changed(connection, called.iter().copied()).await?;
         if !changed.sent.is_empty() {
             self.move_outbox(connection, &changed.sent).await?;
             self.ground.bell.new_queue();
             changed = names::changed(connection, called.iter().copied()).await?;
         }
-        if changed.keys.is_empty() {
-            return Ok(());
+        if !changed.keys.is_empty() {
+            for (wish, asked) in wishes.iter_mut().zip(&round.asked) {
+                wish.again = asked.keys.iter().any(|key| changed.keys.contains(key));
+            }
         }
-        for (wish, asked) in wishes.iter_mut().zip(&round.asked) {
-            wish.again = asked.keys.iter().any(|key| changed.keys.contains(key));
-        }
-        Ok(())
+        Ok(changed.keys)
     }
 
     /// Puts what was claimed into the hands of those it was claimed for.

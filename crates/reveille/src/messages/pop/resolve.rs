@@ -1,10 +1,16 @@
 //! From the names a consumer gives to the keys it waits under.
 //!
 //! Nothing is made here but the consumer group. What is not there has a key too: it is rung when something of that kind
-//! comes into being, and then the names are resolved again.
+//! comes into being, and then the names are resolved again. Promises that a consumer which comes back for what is known not to be
+//! there, or for a namespace of which nothing was said since, asks the database nothing.
+//!
+//! Next: [`super::look`].
 
 use std::sync::Arc;
 
+use reveille_wake::DispatcherOptions;
+
+use super::spaces::Spaces;
 use super::{Place, Pop};
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
@@ -12,85 +18,125 @@ use crate::messages::group::{Groups, Subscriber};
 use crate::messages::ids::{PartitionId, QueueId};
 use crate::messages::key::{Key, Space};
 use crate::messages::name::{PartitionName, QueueName};
-use reveille_wake::DispatcherOptions;
 
-/// The keys, if this process knows them already.
-pub(super) fn known(groups: &Groups, pop: &Pop) -> Option<Arc<[Key]>> {
-    match &pop.place {
-        Place::Queue(queue) => groups.known(queue, &pop.group).map(|known| [claim(known, None)].into()),
-        Place::Partition(..) | Place::Space { .. } => None,
+#[derive(Debug)]
+pub(super) struct Resolver {
+    ground: Arc<Ground>,
+    groups: Arc<Groups>,
+    spaces: Spaces,
+}
+
+impl Resolver {
+    pub(super) fn new(ground: &Arc<Ground>, groups: &Arc<Groups>) -> Self {
+        Self { ground: Arc::clone(ground), groups: Arc::clone(groups), spaces: Spaces::default() }
     }
-}
 
-pub(super) async fn keys(ground: &Ground, groups: &Groups, pop: &Pop) -> Result<Arc<[Key]>, MessagesError> {
-    match &pop.place {
-        Place::Queue(queue) => Ok([queue_key(ground, groups, pop, queue).await?].into()),
-        Place::Partition(queue, partition) => Ok([partition_key(ground, groups, pop, queue, partition).await?].into()),
-        Place::Space { namespace, task } => space_keys(ground, groups, pop, namespace.as_ref(), task.as_ref()).await,
-    }
-}
-
-async fn queue_key(ground: &Ground, groups: &Groups, pop: &Pop, name: &QueueName) -> Result<Key, MessagesError> {
-    Ok(match subscriber(ground, groups, pop, name).await? {
-        Some(known) => claim(known, None),
-        None => Key::Queue(name.clone()),
-    })
-}
-
-async fn partition_key(
-    ground: &Ground,
-    groups: &Groups,
-    pop: &Pop,
-    name: &QueueName,
-    partition: &PartitionName,
-) -> Result<Key, MessagesError> {
-    let Some(known) = subscriber(ground, groups, pop, name).await? else { return Ok(Key::Queue(name.clone())) };
-    match ground.catalog.find_partition(&ground.database, name, partition).await? {
-        Some(entry) if entry.queue == known.queue => Ok(claim(known, Some(entry.id))),
-        Some(_) | None => Ok(Key::Partition(known.queue, partition.clone())),
-    }
-}
-
-async fn space_keys(
-    ground: &Ground,
-    groups: &Groups,
-    pop: &Pop,
-    namespace: Option<&Arc<str>>,
-    task: Option<&Arc<str>>,
-) -> Result<Arc<[Key]>, MessagesError> {
-    let queues = ground.catalog.spaces(&ground.database, namespace.map(AsRef::as_ref), task.map(AsRef::as_ref)).await?;
-    let mut known: Vec<QueueId> = queues.iter().map(|queue| queue.id).collect();
-    known.sort_unstable();
-    let space = Key::Space(Arc::new(Space { namespace: namespace.cloned(), task: task.cloned(), known }));
-    let mut keys = Vec::with_capacity(queues.len() + 1);
-    for queue in queues.iter().take(DispatcherOptions::MAX_KEYS - 1) {
-        let known = match groups.known(&queue.name, &pop.group).filter(|known| known.queue == queue.id) {
-            Some(known) => Some(known),
-            None => {
-                groups.find_or_register(&ground.database, (queue.id, &queue.name), &pop.group, pop.subscription).await?
+    /// The keys, if this process knows them already.
+    pub(super) fn known(&self, pop: &Pop) -> Option<Arc<[Key]>> {
+        match &pop.place {
+            Place::Queue(queue) => match self.groups.known(queue, &pop.group) {
+                Some(known) => Some([claim(known, None)].into()),
+                None => self.absent(Key::Queue(queue.clone())),
+            },
+            Place::Partition(queue, partition) => {
+                let Some(known) = self.groups.known(queue, &pop.group) else {
+                    return self.absent(Key::Queue(queue.clone()));
+                };
+                let entry = self.ground.catalog.recall(queue, partition).filter(|entry| entry.queue == known.queue);
+                match entry {
+                    Some(entry) => Some([claim(known, Some(entry.id))].into()),
+                    None => self.absent(Key::Partition(known.queue, partition.clone())),
+                }
             }
-        };
-        keys.extend(known.map(|known| claim(known, None)));
+            Place::Space { namespace, task } => {
+                self.spaces.recall(&self.ground.bell, (namespace.as_ref(), task.as_ref(), &pop.group))
+            }
+        }
     }
-    keys.push(space);
-    Ok(keys.into())
-}
 
-async fn subscriber(
-    ground: &Ground,
-    groups: &Groups,
-    pop: &Pop,
-    name: &QueueName,
-) -> Result<Option<Subscriber>, MessagesError> {
-    if let Some(known) = groups.known(name, &pop.group) {
-        return Ok(Some(known));
+    /// The keys, as the database has them now.
+    pub(super) async fn keys(&self, pop: &Pop) -> Result<Arc<[Key]>, MessagesError> {
+        match &pop.place {
+            Place::Queue(queue) => Ok([self.queue_key(pop, queue).await?].into()),
+            Place::Partition(queue, partition) => Ok([self.partition_key(pop, queue, partition).await?].into()),
+            Place::Space { namespace, task } => self.space_keys(pop, namespace.as_ref(), task.as_ref()).await,
+        }
     }
-    let Some(queue) = ground.catalog.queue(&ground.database, name).await? else { return Ok(None) };
-    let found = groups.find_or_register(&ground.database, (queue.id, name), &pop.group, pop.subscription).await?;
-    if found.is_none() {
-        ground.catalog.forget_queue(queue.id);
+
+    /// What it once resolved to means something else now.
+    pub(super) fn forget(&self, pop: &Pop) {
+        if let Place::Space { namespace, task } = &pop.place {
+            self.spaces.forget((namespace.as_ref(), task.as_ref(), &pop.group));
+        }
     }
-    Ok(found)
+
+    fn absent(&self, key: Key) -> Option<Arc<[Key]>> {
+        self.ground.bell.hub().is_known_empty(&key).then(|| [key].into())
+    }
+
+    async fn queue_key(&self, pop: &Pop, name: &QueueName) -> Result<Key, MessagesError> {
+        Ok(match self.subscriber(pop, name).await? {
+            Some(known) => claim(known, None),
+            None => Key::Queue(name.clone()),
+        })
+    }
+
+    async fn partition_key(
+        &self,
+        pop: &Pop,
+        name: &QueueName,
+        partition: &PartitionName,
+    ) -> Result<Key, MessagesError> {
+        let Some(known) = self.subscriber(pop, name).await? else { return Ok(Key::Queue(name.clone())) };
+        let Ground { catalog, database, .. } = &*self.ground;
+        match catalog.find_partition(database, name, partition).await? {
+            Some(entry) if entry.queue == known.queue => Ok(claim(known, Some(entry.id))),
+            Some(_) | None => Ok(Key::Partition(known.queue, partition.clone())),
+        }
+    }
+
+    async fn space_keys(
+        &self,
+        pop: &Pop,
+        namespace: Option<&Arc<str>>,
+        task: Option<&Arc<str>>,
+    ) -> Result<Arc<[Key]>, MessagesError> {
+        let Ground { catalog, database, bell, .. } = &*self.ground;
+        let heard = bell.heard();
+        let queues = catalog.spaces(database, namespace.map(AsRef::as_ref), task.map(AsRef::as_ref)).await?;
+        let mut known: Vec<QueueId> = queues.iter().map(|queue| queue.id).collect();
+        known.sort_unstable();
+        let space = Key::Space(Arc::new(Space { namespace: namespace.cloned(), task: task.cloned(), known }));
+        let mut keys = Vec::with_capacity(queues.len() + 1);
+        for queue in queues.iter().take(DispatcherOptions::MAX_KEYS - 1) {
+            let known = match self.groups.known(&queue.name, &pop.group).filter(|known| known.queue == queue.id) {
+                Some(known) => Some(known),
+                None => self.registered(pop, (queue.id, &queue.name)).await?,
+            };
+            keys.extend(known.map(|known| claim(known, None)));
+        }
+        keys.push(space);
+        let keys: Arc<[Key]> = keys.into();
+        self.spaces.note((namespace, task, &pop.group), &keys, heard);
+        Ok(keys)
+    }
+
+    async fn subscriber(&self, pop: &Pop, name: &QueueName) -> Result<Option<Subscriber>, MessagesError> {
+        if let Some(known) = self.groups.known(name, &pop.group) {
+            return Ok(Some(known));
+        }
+        let Ground { catalog, database, .. } = &*self.ground;
+        let Some(queue) = catalog.queue(database, name).await? else { return Ok(None) };
+        let found = self.registered(pop, (queue.id, name)).await?;
+        if found.is_none() {
+            catalog.forget_queue(queue.id);
+        }
+        Ok(found)
+    }
+
+    async fn registered(&self, pop: &Pop, queue: (QueueId, &QueueName)) -> Result<Option<Subscriber>, MessagesError> {
+        self.groups.find_or_register(&self.ground.database, queue, &pop.group, pop.subscription).await
+    }
 }
 
 fn claim(known: Subscriber, partition: Option<PartitionId>) -> Key {

@@ -28,6 +28,8 @@ pub(super) struct Report {
     /// told of more than there was room for.
     followed: HashMap<GroupId, bool>,
     next: HashMap<Spot, Next>,
+    /// Names that mean something else now.
+    pub(super) changed: HashSet<Key>,
     /// Groups some of whose cursors moved on without giving anybody a message.
     passed: HashSet<GroupId>,
     /// Groups that were searched by what is due, and not only asked for partitions known by name.
@@ -105,7 +107,8 @@ impl Report {
     }
 
     pub(super) fn looked(&self, called: &HashSet<&Key>, mut wishes: Vec<Wish>) -> Looked<Key, Found> {
-        let mut looked = Looked::default();
+        // Whoever found no room in this look must be told too, and nobody may take such a key for one that has nothing.
+        let mut looked = Looked { more: self.changed.iter().cloned().collect(), ..Looked::default() };
         let mut hungry: HashSet<Spot> = HashSet::new();
         for wish in wishes.iter_mut().filter(|wish| wish.is_open()) {
             hungry.extend(&wish.spots);
@@ -119,7 +122,9 @@ impl Report {
             }
             let next = self.next.get(&spot);
             let due_s = next.filter(|next| next.known).and_then(|next| next.due_s);
-            let again = !hungry.contains(&spot) || self.untried.contains(&spot) || self.fresh.contains(&spot.queue);
+            let gone = next.is_some_and(|next| !next.known);
+            let again =
+                gone || !hungry.contains(&spot) || self.untried.contains(&spot) || self.fresh.contains(&spot.queue);
             match due_s {
                 _ if again => looked.more.push(spot.key()),
                 Some(due_s) if due_s <= 0.0 && self.passed.contains(&spot.group) => looked.more.push(spot.key()),

@@ -1,0 +1,59 @@
+//! What pops of namespaces and tasks last resolved to.
+//!
+//! Owns the keys of each space and group, within a bound. Promises to tell only what the database would say again: while the link
+//! is proven, whatever moves a queue into a space, out of it or to another priority is heard, and makes this forget.
+//!
+//! Next: [`super::resolve`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::messages::bell::Bell;
+use crate::messages::key::Key;
+use crate::messages::name::GroupName;
+
+/// More are forgotten all at once: they cost one statement each to find again.
+const SPACES_MAX: usize = 10_000;
+
+/// Namespace, task and group.
+pub(super) type Asked<'a> = (Option<&'a Arc<str>>, Option<&'a Arc<str>>, &'a GroupName);
+type Owned = (Option<Arc<str>>, Option<Arc<str>>, GroupName);
+
+#[derive(Debug, Default)]
+pub(super) struct Spaces(Mutex<HashMap<Owned, Seen>>);
+
+#[derive(Debug)]
+struct Seen {
+    /// The last one is the space itself.
+    keys: Arc<[Key]>,
+    /// What the bell had heard before the database was asked.
+    heard: u64,
+}
+
+impl Spaces {
+    pub(super) fn recall(&self, bell: &Bell, asked: Asked<'_>) -> Option<Arc<[Key]>> {
+        let seen = self.seen();
+        let Seen { keys, .. } = seen.get(&owned(asked)).filter(|seen| seen.heard == bell.heard())?;
+        keys.last().is_some_and(|space| bell.hub().is_known_empty(space)).then(|| Arc::clone(keys))
+    }
+
+    pub(super) fn note(&self, asked: Asked<'_>, keys: &Arc<[Key]>, heard: u64) {
+        let mut seen = self.seen();
+        if seen.len() >= SPACES_MAX {
+            seen.clear();
+        }
+        seen.insert(owned(asked), Seen { keys: Arc::clone(keys), heard });
+    }
+
+    pub(super) fn forget(&self, asked: Asked<'_>) {
+        self.seen().remove(&owned(asked));
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<Owned, Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn owned((namespace, task, group): Asked<'_>) -> Owned {
+    (namespace.cloned(), task.cloned(), group.clone())
+}

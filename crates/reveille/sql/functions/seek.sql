@@ -2,7 +2,8 @@
 -- in one named partition. place: 'beginning', 'end', 'time' (in_at: the first message that is not older), 'sequence'
 -- (in_seq: the last one to count as settled), 'subscription' (where the group began). Whoever has a lease loses it. What is
 -- not kept any more cannot be sought: then the first message that is kept is next, and clamped says so.
--- locks: cursors ascending
+-- locks: cursors ascending, after those that were not there are made: whoever makes one waits for others who make it, and must not
+--        hold what they wait for
 create or replace function {schema}.seek(
   in_group int, in_partition int, in_after int, in_most int, in_place text, in_at timestamptz, in_seq bigint
 )
@@ -15,6 +16,24 @@ declare
   told bigint;
   wanted bigint;
 begin
+  insert into {schema}.cursor (partition, grp, upto, due_at)
+  select near.partition, in_group, near.newest, case when near.newest > 0 then clock_timestamp() end
+  from (
+    select head.partition, head.next_seq - 1 as newest
+    from {schema}.consumer_group
+    join {schema}.head on head.queue = consumer_group.queue
+    where consumer_group.id = in_group
+      and head.partition > in_after
+      and (in_partition is null or head.partition = in_partition)
+    order by head.partition
+    limit in_most
+  ) as near
+  where not exists (
+    select from {schema}.cursor_made where cursor_made.partition = near.partition and cursor_made.grp = in_group
+  )
+  order by near.partition
+  on conflict do nothing;
+
   for top in
     select head.partition, head.first_seq, consumer_group.mode,
            case consumer_group.mode when 'from' then consumer_group.from_at else consumer_group.created_at end as began
@@ -26,11 +45,12 @@ begin
     order by head.partition
     limit in_most
   loop
-    insert into {schema}.cursor (partition, grp) values (top.partition, in_group) on conflict do nothing;
     select cursor.upto into told
     from {schema}.cursor
     where cursor.partition = top.partition and cursor.grp = in_group
     for update;
+    -- A partition that was made in this moment is not sought: its group begins there as in every later one.
+    continue when not found;
     -- Another statement, so that it sees what was pushed while we waited.
     select greatest(told, head.next_seq - 1), head.first_seq into strict told, top.first_seq
     from {schema}.head

@@ -5,10 +5,28 @@
 -- version before, makes it once. That a partition has one head is kept by the partition's own row, with which it is made.
 -- locks: the heads and the cursors, exclusively, while the indexes are built
 
-lock table {schema}.head, {schema}.cursor in access exclusive mode;
-
--- It has one more parameter now, and beside this one nobody could say which is meant.
-drop function if exists {schema}.spread(int[]);
+-- Running nodes take these two tables in either order, so whoever waits for the second with the first in hand may wait for
+-- somebody who waits for that. Both are had within a moment, or the first is given back.
+do $reveille$
+declare
+  usual text := current_setting('lock_timeout');
+  patience timestamptz := clock_timestamp() + interval '1 minute';
+begin
+  loop
+    begin
+      perform set_config('lock_timeout', '100ms', true);
+      lock table {schema}.head, {schema}.cursor in access exclusive mode;
+      perform set_config('lock_timeout', usual, true);
+      return;
+    exception when lock_not_available then
+      if clock_timestamp() > patience then
+        raise;
+      end if;
+    end;
+    perform pg_sleep(0.1 * random());
+  end loop;
+end
+$reveille$;
 
 alter table {schema}.head drop constraint head_pkey;
 create index head_place on {schema}.head (partition);
@@ -52,3 +70,4 @@ create trigger forget_made after delete on {schema}.cursor for each row execute 
 -- For whoever publishes all tables: without a primary key their updates would be refused.
 alter table {schema}.head replica identity full;
 alter table {schema}.cursor replica identity full;
+alter table {schema}.dedup_run replica identity full;

@@ -65,3 +65,5 @@ mod settle_kit;
 mod settle_plans;
 #[cfg(test)]
 mod transaction;
+#[cfg(test)]
+mod upgrade;

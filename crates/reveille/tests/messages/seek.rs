@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use reveille::messages::{MessagesError, Pop, SeekTo, Settled, Settlement};
 
-use crate::pop_kit::{Node, group, none, pop, pop_queue, push_to, stranded, texts};
+use crate::pop_kit::{Node, group, none, pop, pop_queue, push_to, spawn, stranded, texts};
 use crate::settle_kit::{Aside, complete, settle};
 use crate::support::{Fixture, partition, queue, soon, until_blocked};
 
@@ -164,4 +164,29 @@ async fn a_push_during_a_seek_to_the_end_is_not_stranded() {
         ["3"],
         "what was pushed before the seek came to it is passed"
     );
+}
+
+/// Somebody tells the group of a new partition: makes its cursor there, then wants the one it has. A seek that held the latter while
+/// it waits to make the former would never end.
+#[tokio::test]
+async fn a_seek_beside_somebody_who_makes_a_cursor_holds_none_that_he_waits_for() {
+    let it = Fixture::new().await;
+    push_to(&it.messages, "mail", "a", &["1"]).await;
+    complete(&it.messages, &pop_queue(&it.messages, "mail", 1).await).await;
+    push_to(&it.messages, "mail", "b", &["2"]).await;
+    let (mut other, watcher) = (it.client().await, it.client().await);
+    let telling = other.transaction().await.unwrap();
+    let make = "insert into reveille.cursor (partition, grp, upto, due_at)
+         select partition.id, consumer_group.id, 1, clock_timestamp()
+         from reveille.partition, reveille.consumer_group where partition.name = 'b'";
+    assert_eq!(telling.execute(make, &[]).await.unwrap(), 1);
+
+    let messages = it.messages.clone();
+    let seeking = spawn(async move { messages.seek(&queue("mail"), &plain(), None, SeekTo::Beginning).await });
+    until_blocked(&watcher, 1).await;
+    soon(telling.execute("select from reveille.cursor order by partition for update", &[])).await.unwrap();
+    telling.commit().await.unwrap();
+
+    assert_eq!(soon(seeking).await.unwrap().unwrap().partitions, 2);
+    assert_eq!(texts(&pop(&it.messages, Pop::queue(queue("mail")).batch(9).partitions(9)).await.unwrap()), ["1", "2"]);
 }

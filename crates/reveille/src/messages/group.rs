@@ -77,6 +77,13 @@ impl Groups {
         });
     }
 
+    /// What a group of the queue was known as may be of a queue that is gone, perhaps with another of its name in its place.
+    pub(super) fn forget_in(&self, queue: &QueueName, group: &GroupName) {
+        if let Some(groups) = self.names().get_mut(queue) {
+            groups.remove(group);
+        }
+    }
+
     fn names(&self) -> MutexGuard<'_, HashMap<QueueName, HashMap<GroupName, Subscriber>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -111,3 +111,21 @@ async fn whoever_comes_back_for_a_namespace_follows_a_priority_that_has_changed(
     let came = soon(waits(&node.messages, Pop::namespace("shop"))).await.unwrap().unwrap();
     assert_eq!(texts(&came), ["the greater"]);
 }
+
+/// Its group is known under the queue that is gone, and no key of the group would tell.
+#[tokio::test]
+async fn whoever_waits_for_a_partition_outlives_its_queue() {
+    let db = TestDatabase::new().await;
+    let node = Node::on(&db).await.proven().await;
+    push(&node.messages, "mail", "before").await;
+    let later = || Pop::partition(queue("mail"), partition("later"));
+    let waiting = node.parked(later()).await;
+
+    assert!(soon(node.messages.delete_queue(&queue("mail"))).await.unwrap());
+    push_to(&node.messages, "mail", "later", &["hello"]).await;
+
+    let batch = soon(waiting).await.unwrap().unwrap();
+    assert_eq!(texts(&batch), ["hello"]);
+    node.messages.complete(&batch).await.pop().unwrap().unwrap();
+    assert!(crate::pop_kit::pop(&node.messages, later()).await.is_none());
+}

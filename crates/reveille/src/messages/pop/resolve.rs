@@ -63,10 +63,11 @@ impl Resolver {
         }
     }
 
-    /// What it once resolved to means something else now.
+    /// What it once resolved to means something else now: the next answer is the database's.
     pub(super) fn forget(&self, pop: &Pop) {
-        if let Place::Space { namespace, task } = &pop.place {
-            self.spaces.forget((namespace.as_ref(), task.as_ref(), &pop.group));
+        match &pop.place {
+            Place::Queue(queue) | Place::Partition(queue, _) => self.groups.forget_in(queue, &pop.group),
+            Place::Space { namespace, task } => self.spaces.forget((namespace.as_ref(), task.as_ref(), &pop.group)),
         }
     }
 

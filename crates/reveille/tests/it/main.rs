@@ -23,3 +23,5 @@ mod database_statements;
 mod database_tls;
 #[cfg(test)]
 mod database_transaction;
+#[cfg(test)]
+mod examples;

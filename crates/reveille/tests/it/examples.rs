@@ -1,0 +1,72 @@
+//! The programs of the documents, run as a reader would run them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use reveille_testkit::TestDatabase;
+
+/// Where cargo puts examples; built here when only this test was asked for.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its program");
+    let profile = test.parent().and_then(Path::parent).expect("it lies below its target directory");
+    let program = profile.join("examples").join(name);
+    if !program.exists() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--package", "reveille", "--features", "sqlx", "--example", name, "--target-dir"]);
+        build.arg(profile.parent().expect("a profile lies in a target directory"));
+        let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo runs");
+        assert!(built.success(), "the example cannot be built");
+    }
+    program
+}
+
+fn said(name: &str, argument: impl AsRef<std::ffi::OsStr>) -> String {
+    let ended = Command::new(program(name)).arg(argument).output().expect("the example starts");
+    let said = String::from_utf8(ended.stdout).expect("it speaks UTF-8");
+    assert!(ended.status.success(), "{name}: {said}{}", String::from_utf8_lossy(&ended.stderr));
+    said
+}
+
+#[test]
+fn the_example_of_a_fan_out_gives_both_teams_every_order_and_one_of_them_twice() {
+    let dir = tempfile::Builder::new().prefix("rvl-fanout-").tempdir().expect("a directory can be made");
+    let open = Command::new("chmod").arg("711").arg(dir.path()).status();
+    assert!(open.is_ok_and(|status| status.success()));
+
+    let said = said("ordered_fanout", dir.path());
+
+    assert!(said.contains("the kitchen did 12 orders, the ledger 12"), "{said}");
+    assert_eq!(said.matches("burnt, once more").count(), 1, "{said}");
+}
+
+#[tokio::test]
+async fn the_example_of_a_first_job_says_hello() {
+    let db = TestDatabase::empty().await;
+
+    let said = said("hello_jobs", db.url());
+
+    assert!(said.starts_with("hello, world, from job "), "{said}");
+}
+
+#[tokio::test]
+async fn the_example_of_retries_ends_with_a_job_that_was_brought_back() {
+    let db = TestDatabase::empty().await;
+
+    let said = said("retries_and_dead_letters", db.url());
+
+    assert!(said.contains("the mail server does not answer") && said.contains("is dead"), "{said}");
+    assert!(said.trim_end().lines().last().is_some_and(|last| last.contains("is done")), "{said}");
+}
+
+#[cfg(feature = "sqlx")]
+#[tokio::test]
+async fn the_example_of_an_order_and_its_receipt_has_both_or_neither() {
+    let db = TestDatabase::empty().await;
+    let host = db.url().split('\'').nth(1).expect("its socket is quoted").replace('/', "%2F");
+    // A URL, because sqlx reads nothing else.
+    let said = said("transactional_enqueue", format!("postgres://postgres@{host}/{}", db.name()));
+
+    let paid = said.lines().filter(|line| line.contains("is paid, and job")).count();
+    let receipts = said.lines().filter(|line| line.starts_with("receipt for order")).count();
+    assert!(paid > 0 && paid == receipts && said.contains("was not paid"), "{said}");
+}

@@ -117,22 +117,37 @@ impl Field<'_> {
     }
 
     async fn end_to_end(&self, report: &mut Report) -> anyhow::Result<()> {
-        for (batch, callers) in
-            [(1, CALLERS_OF_ONE), (10, FEW_CALLERS), (10, CALLERS), (100, FEW_CALLERS), (100, CALLERS)]
-        {
-            let what = format!("end to end, batch {batch}, {callers} callers");
+        for (batch, callers, bytes) in [
+            (1, CALLERS_OF_ONE, BYTES),
+            (10, FEW_CALLERS, BYTES),
+            (10, CALLERS, BYTES),
+            (100, FEW_CALLERS, BYTES),
+            (100, CALLERS, BYTES),
+            (100, CALLERS, 1024),
+        ] {
+            let size = if bytes == BYTES { String::new() } else { format!(", {bytes} B") };
+            let what = format!("end to end, batch {batch}, {callers} callers{size}");
             if !self.bench.wants(&what) {
                 continue;
             }
-            let rivals = self.rivals(&format!("e2e-{batch}-{callers}"), BYTES).await?;
+            let rivals = self.rivals(&format!("e2e-{batch}-{callers}-{bytes}"), bytes).await?;
             let rates = self.rounds_of(&rivals, callers, batch, Step::Whole).await?;
             rows(report, &what, &rates);
-            match (batch, callers) {
-                (1, _) => report.figure("e2e_batch1_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
-                (100, CALLERS) => report.figure("e2e_batch100_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
+            match (batch, callers, bytes) {
+                (1, ..) => report.figure("e2e_batch1_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
+                (100, CALLERS, BYTES) => report.figure("e2e_batch100_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
                 _ => {}
             }
             self.empty_rivals().await?;
+        }
+        for partitions in [1, 10_000] {
+            let what = format!("end to end, batch 100, {CALLERS} callers, {partitions} partitions");
+            if !self.bench.wants(&what) {
+                continue;
+            }
+            let ours = [Rival::Ours(Ours::new(self.messages, &format!("e2e-p{partitions}"), partitions, BYTES)?)];
+            let rates = self.rounds(&ours, 100, Step::Whole).await?;
+            report.row(what, median(&rates[0]), "msg/s");
         }
         Ok(())
     }

@@ -47,7 +47,23 @@ async fn discovery(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
     report.row("a pop among 10 idle partitions, p50", median(&with_few), "µs");
     report.row("a pop among 10,000 idle partitions, p50", median(&with_many), "µs");
     report.figure("discovery_10k_vs_10", median(&with_many) / median(&with_few), "times");
+    for (ours, what) in [(&few, "10"), (&many, "10,000")] {
+        let took = empty_pops(field, ours).await?;
+        report.row(format!("a pop that searches {what} partitions and finds nothing, p50"), median(&took), "µs");
+    }
     Ok(())
+}
+
+/// Nobody has said where to look, so all of the queue is searched.
+async fn empty_pops(field: &Field<'_>, ours: &Ours) -> anyhow::Result<Vec<f64>> {
+    let mut times = Vec::new();
+    for _ in 0..field.bench.pick(100, 500) {
+        let pop = async { Ok(field.messages.pop(Pop::queue(QueueName::new(ours.queue_name())?)).await?) };
+        let (batch, micros) = timed(pop).await?;
+        anyhow::ensure!(batch.is_none(), "something was left");
+        times.push(micros);
+    }
+    Ok(times)
 }
 
 async fn groups(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
@@ -62,10 +78,14 @@ async fn groups(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
         ours.push_to(ours.partitions().iter()).await?;
         ours.subscribe(groups).await?;
     }
-    let rates = field.rounds(&[Rival::Ours(one), Rival::Ours(ten)], 100, Step::Push).await?;
+    let rivals = [Rival::Ours(one), Rival::Ours(ten)];
+    let rates = field.rounds(&rivals, 100, Step::Push).await?;
     report.row("push, batch 100, 1 group", median(&rates[0]), "msg/s");
     report.row("push, batch 100, 10 groups", median(&rates[1]), "msg/s");
     report.figure("groups_10_vs_1", ratio(&rates[1], &rates[0]), "times");
+    let rates = field.rounds(&rivals, 100, Step::Whole).await?;
+    report.row("end to end in one group, batch 100, 1 group", median(&rates[0]), "msg/s");
+    report.row("end to end in one group, batch 100, 10 groups", median(&rates[1]), "msg/s");
     Ok(())
 }
 
@@ -75,12 +95,13 @@ async fn scattered(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
         return Ok(());
     }
     let ours = Ours::new(field.messages, "scattered", MANY, BYTES)?;
-    let mut costs = Vec::new();
-    let mut logged = Vec::new();
+    let (mut costs, mut logged, mut pages) = (Vec::new(), Vec::new(), Vec::new());
     let admin = notify::connect(&field.cluster.url()).await?;
-    let position = async || -> anyhow::Result<f64> {
-        let row = admin.client.query_one("select (pg_current_wal_insert_lsn() - '0/0')::float8", &[]).await?;
-        Ok(row.get(0))
+    // Bytes of the log, and how many whole pages went into it: after a checkpoint each page does once.
+    let position = async || -> anyhow::Result<(f64, f64)> {
+        let position = "select (pg_current_wal_insert_lsn() - '0/0')::float8, wal_fpi::float8 from pg_stat_wal";
+        let row = admin.client.query_one(position, &[]).await?;
+        Ok((row.get(0), row.get(1)))
     };
     for round in 0..field.bench.pick(2, 4) {
         let before = position().await?;
@@ -96,11 +117,14 @@ async fn scattered(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
             #[expect(clippy::cast_precision_loss, reason = "ten thousand")]
             let messages = MANY as f64;
             costs.push(micros / messages);
-            logged.push((position().await? - before) / messages);
+            let after = position().await?;
+            logged.push((after.0 - before.0) / messages);
+            pages.push((after.1 - before.1) / messages);
         }
     }
     report.row("one message to each of 10,000 idle partitions, pushed, popped, acked", median(&costs), "µs/msg");
     report.row("the same, written to the log", median(&logged), "B/msg");
+    report.row("the same, whole pages of 8 kB in it", median(&pages), "/msg");
     Ok(())
 }
 
@@ -147,7 +171,7 @@ async fn steady(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
     report.figure("steady_vs_start", last / first, "times");
     let admin = notify::connect(&field.cluster.url()).await?;
     let size = "select pg_total_relation_size(format('%I.%I', $1::text, $2::text)::regclass)::float8 / 1048576";
-    for table in ["head", "cursor", "segment", "dedup"] {
+    for table in ["head", "cursor", "segment", "dedup", "dedup_run"] {
         let row = admin.client.query_one(size, &[&field.database.schema().as_str(), &table]).await?;
         report.row(format!("size of {table} afterwards"), row.get(0), "MB");
     }

@@ -16,7 +16,7 @@ begin
     select item.id
     from {schema}.enqueue_items(array[kind], array[convert_to((args::json)::text, 'UTF8')], array[queue], array[priority],
       array[run_at], array[extract(epoch from delay)::double precision], array[max_attempts],
-      array[extract(epoch from timeout)::double precision], array[backoff], array[array_to_string(tags, E'\n')],
+      array[extract(epoch from timeout)::double precision], array[backoff], array[{schema}.job_tags(tags)],
       array[convert_to(metadata::text, 'UTF8')], array[unique_scope], array[unique_key],
       array[extract(epoch from unique_window)::double precision], array[on_conflict], true) as item
   );

@@ -1,5 +1,6 @@
 -- Enqueue jobs as part of the caller's transaction: arrays in parallel, of which only kinds and args must be whole. Jobs are due at
--- run_ats, else after delays seconds, else now. A unique scope makes a job keep out others of the same key while it has not
+-- run_ats, else after delays seconds, else now; a time before the year 2000 counts as its beginning, and none may lie after 2199.
+-- A unique scope makes a job keep out others of the same key while it has not
 -- ended, and for windows seconds; what becomes of a newcomer is said by conflicts: 'keep' (it is dropped), 'replace' (the one that
 -- waits gets its arguments), 'reschedule' (the one that waits gets its time), 'error'. Returns one row for each, in order: the id,
 -- and whether it is that of a job that was there.
@@ -26,36 +27,44 @@ begin
            when octet_length(given.kind) > 128 then 'the job''s kind is longer than 128 bytes'
            when given.queue = '' then 'the queue''s name is empty'
            when octet_length(given.queue) > 128 then 'the queue''s name is longer than 128 bytes'
+           when given.run_at = '-infinity' or given.run_at >= '2200-01-01 00:00:00+00'
+             then format('the time must be finite and before the year 2200, not %s', given.run_at)
            when given.args is null then 'the arguments are null: a JSON null is written ''null'''
            when octet_length(given.args) > 16777216 then 'the arguments have more than 16 MiB'
+           when octet_length(given.metadata) > 16777216 then 'the metadata have more than 16 MiB'
            when given.priority not between 0 and 9 then format('the priority must be 0 to 9, not %s', given.priority)
            when given.delay < 0 then format('the delay must not be negative, not %s s', given.delay)
-           when given.delay > 3.2e9 then 'the delay must be at most 100 years'
+           when given.delay > 3162240000 then 'the delay must be at most 100 years'
            when given.max_attempts not between 1 and 1000
              then format('the number of attempts must be 1 to 1000, not %s', given.max_attempts)
            when given.timeout <= 0 then format('the timeout must be more than 0 s, not %s s', given.timeout)
+           when given.timeout > 3162240000 then 'the timeout must be at most 100 years'
+           when given.win > 3162240000 then 'the unique window must be at most 100 years'
            when given.win < 0 then format('the unique window must not be negative, not %s s', given.win)
            when given.conflict not in ('keep', 'replace', 'reschedule', 'error')
              then format('a conflict is answered by keep, replace, reschedule or error, not by "%s"', given.conflict)
            when given.scope is null and given.key is not null then 'a unique key needs a unique scope'
          end
   into fault
-  from unnest(in_kinds, in_args, in_queues, in_priorities, in_delays, in_max_attempts, in_timeouts, in_scopes, in_keys,
-         in_windows, in_conflicts)
-    as given (kind, args, queue, priority, delay, max_attempts, timeout, scope, key, win, conflict)
+  from unnest(in_kinds, in_args, in_queues, in_priorities, in_run_ats, in_delays, in_max_attempts, in_timeouts, in_metadata,
+         in_scopes, in_keys, in_windows, in_conflicts)
+    as given (kind, args, queue, priority, run_at, delay, max_attempts, timeout, metadata, scope, key, win, conflict)
   where (given.kind is null or given.kind = '' or octet_length(given.kind) > 128
     or given.queue = '' or octet_length(given.queue) > 128
     or given.args is null or octet_length(given.args) > 16777216
-    or given.priority not between 0 and 9 or given.delay < 0 or given.delay > 3.2e9
+    or octet_length(given.metadata) > 16777216
+    or given.run_at = '-infinity' or given.run_at >= '2200-01-01 00:00:00+00'
+    or given.priority not between 0 and 9 or given.delay < 0 or given.delay > 3162240000
     or given.max_attempts not between 1 and 1000
-    or given.timeout <= 0 or given.win < 0 or given.conflict not in ('keep', 'replace', 'reschedule', 'error')
+    or given.timeout <= 0 or given.timeout > 3162240000 or given.win < 0 or given.win > 3162240000
+    or given.conflict not in ('keep', 'replace', 'reschedule', 'error')
     or (given.scope is null and given.key is not null))
   limit 1;
   if fault is not null then
     raise exception '%', fault using errcode = 'invalid_parameter_value';
   end if;
   for name in select distinct backoff from unnest(in_backoffs) as given (backoff) where backoff is not null loop
-    perform {schema}.retry_delay(name, 1);
+    perform {schema}.check_backoff(name);
   end loop;
 
   for item in

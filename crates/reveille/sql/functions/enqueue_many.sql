@@ -31,7 +31,7 @@ begin
       array_agg((value ->> 'max_attempts')::int order by place) as max_attempts,
       array_agg((value ->> 'timeout_s')::double precision order by place) as timeouts,
       array_agg(value ->> 'backoff' order by place) as backoffs,
-      array_agg((select string_agg(tag, E'\n') from json_array_elements_text(value -> 'tags') as tag) order by place) as tags,
+      array_agg({schema}.job_tags(array(select json_array_elements_text(value -> 'tags'))) order by place) as tags,
       array_agg(convert_to((value -> 'metadata')::text, 'UTF8') order by place) as metadata,
       array_agg(value ->> 'unique_scope' order by place) as scopes,
       array_agg(value ->> 'unique_key' order by place) as keys,

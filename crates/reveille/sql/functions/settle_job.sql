@@ -17,6 +17,10 @@ begin
     raise exception 'this is no token of a job: "%"', coalesce(in_token, '') using errcode = 'invalid_parameter_value';
   elsif in_delay < interval '0' then
     raise exception 'the delay must not be negative, not %', in_delay using errcode = 'invalid_parameter_value';
+  elsif extract(epoch from in_delay) > 3162240000 then
+    raise exception 'the delay must be at most 100 years' using errcode = 'invalid_parameter_value';
+  elsif octet_length(in_result::text) > 16777216 then
+    raise exception 'the results have more than 16 MiB' using errcode = 'invalid_parameter_value';
   end if;
   select job.queue into name from {schema}.job where job.id = parts[1]::bigint;
   select * into settled

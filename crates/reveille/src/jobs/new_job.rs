@@ -13,6 +13,11 @@ use super::unique::Unique;
 /// Indexed, with a time and a number.
 const NAME_BYTES_MAX: usize = 128;
 const DELAY_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+/// Earlier times count as the beginning of the year 2000: claims read from 1970 on.
+const EARLIEST: Duration = Duration::from_secs(946_684_800);
+/// The beginning of the year 2200. A time by which nobody waits any more is a mistake, and PostgreSQL cannot reckon with its
+/// infinity before version 17.
+const LATEST: Duration = Duration::from_secs(7_258_118_400);
 /// The queue of whoever names none.
 pub(super) const DEFAULT_QUEUE: &str = "default";
 
@@ -79,13 +84,13 @@ impl NewJob {
     }
 
     /// When it may run, by the database's clock. Default: at once. A time that has passed counts as one that has just come, but
-    /// before those that came later.
+    /// before those that came later; one from the year 2200 on is refused.
     pub fn run_at(mut self, at: SystemTime) -> Self {
         (self.run_at, self.delay) = (Some(at), None);
         self
     }
 
-    /// In how long it may run. Default: zero.
+    /// In how long it may run. Default: zero. At most 100 years.
     pub fn delay(mut self, delay: Duration) -> Self {
         (self.run_at, self.delay) = (None, Some(delay));
         self
@@ -97,7 +102,8 @@ impl NewJob {
         self
     }
 
-    /// How long one attempt may take before it is given up as failed. Default: no limit; zero is refused.
+    /// How long one attempt may take before it is given up as failed. Default: no limit; zero and more than 100
+    /// years are refused.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -128,6 +134,11 @@ impl NewJob {
         self
     }
 
+    /// The time at which it may run, if it has one, as the tables have it.
+    pub(super) fn due_at(&self) -> Option<SystemTime> {
+        self.run_at.map(|at| at.max(SystemTime::UNIX_EPOCH + EARLIEST))
+    }
+
     /// About how many bytes it takes on its way.
     pub(super) fn weight(&self) -> usize {
         self.args.len() + self.metadata.as_ref().map_or(0, Vec::len) + 256
@@ -153,8 +164,14 @@ impl NewJob {
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return wrong("the timeout must be more than 0 s".to_owned());
         }
-        if self.delay.is_some_and(|delay| delay > DELAY_MAX) {
-            return wrong("the delay must be at most 100 years".to_owned());
+        let window = self.unique.as_ref().and_then(|unique| unique.window);
+        for (what, time) in [("delay", self.delay), ("timeout", self.timeout), ("unique window", window)] {
+            if time.is_some_and(|time| time > DELAY_MAX) {
+                return wrong(format!("the {what} must be at most 100 years"));
+            }
+        }
+        if self.run_at.is_some_and(|at| at >= SystemTime::UNIX_EPOCH + LATEST) {
+            return wrong("the time must be before the year 2200".to_owned());
         }
         let is_tag = |tag: &String| !tag.is_empty() && tag.len() <= NAME_BYTES_MAX && !tag.contains(['\n', '\0']);
         if self.tags.len() > 32 || !self.tags.iter().all(is_tag) {
@@ -198,6 +215,11 @@ mod tests {
         assert_eq!(refused(&job().priority(10)), "the priority must be 0 to 9, not 10");
         assert_eq!(refused(&job().max_attempts(0)), "the number of attempts must be 1 to 1000, not 0");
         assert_eq!(refused(&job().timeout(Duration::ZERO)), "the timeout must be more than 0 s");
+        assert_eq!(refused(&job().timeout(Duration::MAX)), "the timeout must be at most 100 years");
+        assert_eq!(refused(&job().delay(Duration::MAX)), "the delay must be at most 100 years");
+        assert_eq!(refused(&job().run_at(SystemTime::UNIX_EPOCH + LATEST)), "the time must be before the year 2200");
+        let forever = Unique::by_args().window(Duration::MAX);
+        assert_eq!(refused(&job().unique(forever)), "the unique window must be at most 100 years");
         assert!(refused(&job().tags(["a\nb"])).contains("tags"));
         let large = NewJob::new("k", &"x".repeat(99)).unwrap();
         assert_eq!(refused(&large), "the arguments have 101 bytes, more than the 100 allowed");

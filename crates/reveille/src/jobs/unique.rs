@@ -61,6 +61,7 @@ impl Unique {
     }
 
     /// For how long after it is enqueued it keeps others out, even when it has ended. Default: zero, as long as it has not ended.
+    /// At most 100 years.
     #[must_use]
     pub fn window(mut self, window: Duration) -> Self {
         self.window = Some(window);

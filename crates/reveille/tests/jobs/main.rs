@@ -16,6 +16,8 @@ mod enqueue;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod plans;
 #[cfg(test)]
 mod seed;

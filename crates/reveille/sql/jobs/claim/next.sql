@@ -4,7 +4,9 @@
 -- plan:   index scan using job_due
 select
   asked.queue,
-  extract(epoch from min(due.due_at) filter (where due.due_at > clock.now) - clock.now)::float8 as due_s,
+  -- Nobody can enqueue for later than that; but an infinite time that somebody wrote by hand must not keep its queue from being
+  -- looked at, and before version 17 nothing can be subtracted from it.
+  extract(epoch from min(least(due.due_at, '2200-01-01')) filter (where due.due_at > clock.now) - clock.now)::float8 as due_s,
   coalesce(bool_or(due.due_at <= clock.now), false) as contended,
   coalesce(bool_or(job_queue.quiet), false) as quiet
 from (select clock_timestamp() as now offset 0) as clock

@@ -5,7 +5,8 @@ select
   extract(epoch from next.at - clock_timestamp())::float8 as due_s
 from unnest({keys}) as waited (key)
 cross join lateral (
-  select min(first.due_at) as at
+  -- Nothing can be subtracted from an infinite time, which only a hand can have written.
+  select min(greatest(first.due_at, '2000-01-01')) as at
   from generate_series(0, 9) as lane (priority)
   cross join lateral (
     select job.due_at

@@ -12,7 +12,12 @@ select
   end) as state,
   coalesce(job.attempt, job_done.attempt) as attempt,
   coalesce(job.max_attempts, job_body.max_attempts) as max_attempts,
-  extract(epoch from job.due_at - clock_timestamp())::float8 as due_s,
+  -- Nothing can be subtracted from an infinite time, which only a hand can have written.
+  extract(epoch from case job.due_at
+    when 'infinity' then '2200-01-01'
+    when '-infinity' then '2000-01-01'
+    else job.due_at
+  end - clock_timestamp())::float8 as due_s,
   extract(epoch from clock_timestamp() - job_body.created_at)::float8 as age_s,
   extract(epoch from clock_timestamp() - job_done.finished_at)::float8 as finished_ago_s,
   coalesce(job.worker, job_done.worker) as worker,

@@ -33,8 +33,11 @@ cross join lateral (
     count(*) filter (where few.nonce is null and few.due_at > clock_timestamp()) as waiting,
     count(*) filter (where few.nonce is null and few.due_at <= clock_timestamp()) as ready,
     count(*) filter (where few.nonce is not null) as running,
-    extract(epoch from clock_timestamp() - min(few.due_at) filter (where few.nonce is null and few.due_at <= clock_timestamp()))::float8
-      as oldest_s
+    -- Nothing can be subtracted from an infinite time, which only a hand can have written.
+    extract(
+      epoch from clock_timestamp()
+      - min(greatest(few.due_at, '2000-01-01')) filter (where few.nonce is null and few.due_at <= clock_timestamp())
+    )::float8 as oldest_s
   from (
     select
       job.nonce,

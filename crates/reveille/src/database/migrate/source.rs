@@ -89,6 +89,8 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
         "seek" "seek.sql",
         "redrive" "redrive.sql",
         "retry_delay" "retry_delay.sql",
+        "check_backoff" "check_backoff.sql",
+        "job_tags" "job_tags.sql",
         "job_unique_key" "job_unique_key.sql",
         "enqueue_conflict" "enqueue_conflict.sql",
         "announce_jobs" "announce_jobs.sql",

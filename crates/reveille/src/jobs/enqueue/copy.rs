@@ -4,7 +4,7 @@
 //! and go the way that asks who has their key.
 
 use std::pin::pin;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use tokio_postgres::Transaction;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
@@ -33,8 +33,6 @@ const BODY: [Type; 11] = [
     Type::BYTEA,
 ];
 const JOB: [Type; 5] = [Type::INT8, Type::TIMESTAMPTZ, Type::INT2, Type::INT2, Type::TEXT];
-/// Earlier times count as this one, as in the other ways to enqueue.
-const EARLIEST: Duration = Duration::from_secs(946_684_800);
 
 impl Jobs {
     /// As [`enqueue_in`](Self::enqueue_in), by COPY: for thousands of jobs at once. The jobs exist if and when the transaction
@@ -109,7 +107,7 @@ impl<'j> Numbered<'j> {
     fn of(id: i64, job: &'j NewJob, now: SystemTime) -> Self {
         Self {
             id,
-            due: due(job, now),
+            due: job.due_at().unwrap_or_else(|| now + job.delay.unwrap_or_default()),
             timeout_ms: job.timeout.map(milliseconds),
             backoff: job.backoff.text(),
             tags: (!job.tags.is_empty()).then_some(&job.tags),
@@ -127,9 +125,4 @@ impl<'j> Numbered<'j> {
         let NewJob { max_attempts, priority, queue, .. } = self.job;
         [&self.id, &self.due, max_attempts, priority, queue]
     }
-}
-
-fn due(job: &NewJob, now: SystemTime) -> SystemTime {
-    let due = job.run_at.unwrap_or_else(|| now + job.delay.unwrap_or_default());
-    due.max(SystemTime::UNIX_EPOCH + EARLIEST)
 }

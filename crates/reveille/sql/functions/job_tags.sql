@@ -1,0 +1,22 @@
+-- The tags of a job as enqueue_items takes them, joined by line breaks; null for none. Refuses more than 32, and such as are empty,
+-- longer than 128 bytes, or hold a line break themselves.
+-- locks: nothing
+create or replace function {schema}.job_tags(in_tags text[])
+returns text
+language plpgsql
+as $reveille$
+begin
+  if cardinality(in_tags) > 32
+    or exists (
+      select
+      from unnest(in_tags) as tag
+      where tag is null or tag = '' or octet_length(tag) > 128 or strpos(tag, E'\n') > 0
+    )
+  then
+    raise exception 'a job has at most 32 tags of 1 to 128 bytes, without line breaks' using errcode = 'invalid_parameter_value';
+  end if;
+  return nullif(array_to_string(in_tags, E'\n'), '');
+end
+$reveille$;
+
+comment on function {schema}.job_tags(text[]) is 'Reveille: the tags of a job, checked';

@@ -1,0 +1,169 @@
+//! What is too far, too long, too large or no text: refused in words through every door, or made to fit.
+
+use std::time::{Duration, SystemTime};
+
+use reveille::database::DatabaseOptions;
+use reveille::jobs::{JobId, State, Unique};
+use reveille_wake::{Event, Outcome as WakeOutcome};
+
+use crate::support::{Fixture, NEVER, Node, job, soon, watched};
+
+/// Every call is refused in these words, and nothing is left of any.
+async fn refused(fixture: &Fixture, calls: &[(&str, &str)]) {
+    let client = fixture.client().await;
+    for (call, words) in calls {
+        let error = client.query(&format!("select reveille.{call}"), &[]).await.expect_err(call);
+        let said = error.as_db_error().expect("the database says so").message();
+        assert!(said.contains(words), "{call}: {said}");
+    }
+    assert_eq!(fixture.count("reveille.job_body").await, 0);
+}
+
+#[tokio::test]
+async fn sql_refuses_times_that_never_come() {
+    let fixture = Fixture::new().await;
+    let late = "the time must be finite and before the year 2200";
+    refused(
+        &fixture,
+        &[
+            ("enqueue('k', '{}', run_at => 'infinity')", late),
+            ("enqueue('k', '{}', run_at => '-infinity')", late),
+            ("enqueue('k', '{}', run_at => '2200-01-01Z')", late),
+            ("enqueue('k', '{}', run_at => '200000-01-01Z', unique_scope => 'kind')", late),
+            ("enqueue_many('[{\"kind\": \"k\"}, {\"kind\": \"k\", \"run_at\": \"infinity\"}]')", late),
+            ("enqueue('k', '{}', delay => '200 years')", "the delay must be at most 100 years"),
+            ("enqueue_many('[{\"kind\": \"k\", \"delay_s\": \"Infinity\"}]')", "the delay must be at most 100 years"),
+            ("enqueue_many('[{\"kind\": \"k\", \"delay_s\": \"NaN\"}]')", "the delay must be at most 100 years"),
+            ("enqueue('k', '{}', timeout => '200 years')", "the timeout must be at most 100 years"),
+            (
+                "enqueue('k', '{}', unique_scope => 'kind', unique_window => '200 years')",
+                "the unique window must be at most",
+            ),
+            ("snooze('1.1.1', '200 years')", "the delay must be at most 100 years"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_library_refuses_times_that_never_come_through_every_door() {
+    let fixture = Fixture::new().await;
+    let mut client = fixture.client().await;
+    let late = || job("k").run_at(SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 60));
+
+    let alone = soon(fixture.jobs.enqueue(late())).await.unwrap_err();
+    let unique = soon(fixture.jobs.enqueue(late().unique(Unique::by_args()))).await.unwrap_err();
+    let transaction = client.transaction().await.unwrap();
+    let within = fixture.jobs.enqueue_in(&transaction, vec![late()]).await.unwrap_err();
+    let copied = fixture.jobs.enqueue_copy_in(&transaction, vec![late()]).await.unwrap_err();
+
+    for error in [alone, unique, within, copied] {
+        assert_eq!(error.to_string(), "the time must be before the year 2200");
+    }
+}
+
+#[tokio::test]
+async fn a_time_that_has_passed_is_now_however_long_ago_it_was() {
+    let fixture = Fixture::new().await;
+    let _worker = fixture.worker().start().await.unwrap();
+    let mut client = fixture.client().await;
+    let past = || job("ok").run_at(SystemTime::UNIX_EPOCH - Duration::from_secs(1 << 60));
+
+    let plain = fixture.enqueue(past()).await;
+    let unique = fixture.enqueue(past().unique(Unique::by_key("x"))).await;
+    let transaction = client.transaction().await.unwrap();
+    let copied = fixture.jobs.enqueue_copy_in(&transaction, vec![past()]).await.unwrap();
+    transaction.commit().await.unwrap();
+    let sql = "select reveille.enqueue('ok', '{}', run_at => '0044-03-15 BC')";
+    let sql = client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0);
+
+    for id in [plain, unique, copied[0].id, JobId(sql)] {
+        fixture.completed(id).await;
+    }
+}
+
+/// The tables take such rows, and before PostgreSQL 17 nothing can be subtracted from their times.
+#[tokio::test]
+async fn jobs_written_by_hand_for_the_ends_of_time_keep_nobody_from_work() {
+    let fixture = Fixture::new().await;
+    let never = fixture.enqueue(job("ok").delay(NEVER)).await;
+    let always = fixture.enqueue(job("ok").queue("elsewhere")).await;
+    fixture.sql(&format!("update reveille.job set due_at = 'infinity' where id = {never}")).await;
+    fixture.sql(&format!("update reveille.job set due_at = '-infinity' where id = {always}")).await;
+    let (looks, watched) = watched();
+    let node = Node::at(DatabaseOptions::new(fixture.db.url()).heartbeat(Duration::from_millis(100)), watched).await;
+    let failed = |event: &Event| matches!(event, Event::Looked { outcome: WakeOutcome::Failed, .. });
+
+    let _worker = node.worker().queue("default", 1).queue("elsewhere", 1).start().await.unwrap();
+    // It takes nothing, and so it asks what comes next.
+    looks.until(|event| matches!(event, Event::Looked { .. })).await;
+    let rung = node.enqueue(job("ok")).await;
+    node.completed(rung).await;
+    let surveyed = node.enqueue(job("ok").delay(NEVER)).await;
+    fixture.sql(&format!("update reveille.job set due_at = now() where id = {surveyed}")).await;
+    node.completed(surveyed).await;
+
+    assert_eq!(looks.count(failed), 0, "{:?}", looks.all());
+    assert_eq!(fixture.explain(never).await.state, State::Scheduled);
+    assert_eq!(fixture.explain(always).await.state, State::Ready);
+    assert_eq!(soon(fixture.jobs.queues()).await.unwrap().len(), 2);
+}
+
+/// Not only the first pause: the second failure must be recorded, too.
+#[tokio::test]
+async fn sql_refuses_a_backoff_of_which_any_pause_is_none() {
+    let fixture = Fixture::new().await;
+    let many = format!("list:0{}", ",1".repeat(100));
+    for backoff in [
+        "sometimes",
+        "list:",
+        "list:0,",
+        "list:0,x",
+        "list:0,Infinity",
+        "list:0,NaN",
+        "list:0,-1",
+        "list:0,31622401",
+        &many,
+        "exponential:1",
+        "exponential:1:x",
+        "exponential:1:Infinity",
+        "exponential:0:10",
+        "exponential:2:1",
+        "exponential:1:31622401",
+        "exponential:1:2:3",
+    ] {
+        let call = format!("enqueue('k', '{{}}', backoff => '{backoff}')");
+        refused(&fixture, &[(&call, "the backoff must be list:<seconds>,… or exponential:<first>:<longest>")]).await;
+    }
+    for backoff in ["list:0,30,300", "list: 1.5, 2", "list:31622400", "exponential:0.5:60", "exponential:1:1"] {
+        fixture.sql(&format!("select reveille.enqueue('k', '{{}}', backoff => '{backoff}')")).await;
+    }
+}
+
+#[tokio::test]
+async fn sql_refuses_tags_and_sizes_as_the_library_does() {
+    let fixture = Fixture::new().await;
+    let tags = "a job has at most 32 tags of 1 to 128 bytes, without line breaks";
+    refused(
+        &fixture,
+        &[
+            ("enqueue('k', '{}', tags => array[E'a\\nb'])", tags),
+            ("enqueue('k', '{}', tags => array['a', ''])", tags),
+            ("enqueue('k', '{}', tags => array['a', null])", tags),
+            ("enqueue('k', '{}', tags => array[repeat('é', 65)])", tags),
+            ("enqueue('k', '{}', tags => array_fill('a'::text, array[33]))", tags),
+            ("enqueue_many('[{\"kind\": \"k\", \"tags\": [\"a\\nb\"]}]')", tags),
+            ("enqueue_many('[{\"kind\": \"k\", \"tags\": [\"\"]}]')", tags),
+            ("enqueue('k', to_json(repeat('x', 16777215)))", "the arguments have more than 16 MiB"),
+            ("enqueue('k', '{}', metadata => to_jsonb(repeat('x', 16777215)))", "the metadata have more than 16 MiB"),
+        ],
+    )
+    .await;
+
+    fixture.sql("select reveille.enqueue('k', '{}', tags => array_fill(repeat('é', 64), array[32]))").await;
+    fixture.sql("select reveille.enqueue('k', '{}', tags => '{}')").await;
+    fixture.sql("select reveille.enqueue_many('[{\"kind\": \"k\", \"tags\": [\"a\", \"b c\"]}]')").await;
+    assert_eq!(fixture.count("reveille.job_body where cardinality(tags) = 32").await, 1);
+    assert_eq!(fixture.count("reveille.job_body where tags = array['a', 'b c']").await, 1);
+    assert_eq!(fixture.count("reveille.job_body where tags is null").await, 1);
+}

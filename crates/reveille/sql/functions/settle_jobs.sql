@@ -35,7 +35,12 @@ begin
       if asked.outcome in ('retry', 'dead') then
         insert into {schema}.job_error (job, attempt, code, message, worker)
         values (held.id, held.attempt, coalesce(asked.code, 'failed'), coalesce(asked.message, ''), held.worker);
-        delete from {schema}.job_error where job_error.job = held.id and job_error.attempt <= held.attempt - 20;
+        -- By their order and not by attempts, which a redrive counts from the start.
+        delete from {schema}.job_error
+        where job_error.job = held.id
+          and job_error.id <= (
+            select older.id from {schema}.job_error as older where older.job = held.id order by older.id desc offset 20 limit 1
+          );
       end if;
       state := case asked.outcome
         when 'done' then 'done'
@@ -60,6 +65,8 @@ begin
           ) end,
           0
         ), 0);
+        -- What was enqueued before its backoff was checked may wait without end: a century is that, and can be added.
+        due_s := least(due_s, 3162240000);
         update {schema}.job
         set due_at = clock_timestamp() + make_interval(secs => due_s), nonce = null, worker = null,
           attempt = held.attempt - case when asked.outcome = 'retry' then 0 else 1 end,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use reveille::jobs::{Backoff, Job, JobEvent, JobsOptions, NewJob, Outcome, Settled, State};
+use reveille::jobs::{Backoff, Job, JobEvent, JobsOptions, NewJob, Outcome, Redrive, Settled, State};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -56,6 +56,38 @@ async fn the_history_of_a_job_that_never_stops_failing_is_bounded() {
     fixture.failed(id, 40).await;
 
     assert_eq!(fixture.explain(id).await.errors.len(), 20);
+}
+
+/// A redrive counts attempts from the start, and the history goes on.
+#[tokio::test]
+async fn the_history_of_a_job_that_is_redriven_without_end_is_bounded() {
+    let fixture = Fixture::new().await;
+    let _worker = fixture.worker().start().await.unwrap();
+    let id = fixture.enqueue(job("no").max_attempts(2).backoff(at_once())).await;
+    let mut events = fixture.events.reader();
+
+    for _ in 0..15 {
+        events.until(|event| matches!(event, JobEvent::Failed { state: State::Dead, .. })).await;
+        assert_eq!(soon(fixture.jobs.redrive(Redrive::one(id))).await.unwrap(), [id]);
+    }
+    events.until(|event| matches!(event, JobEvent::Failed { state: State::Dead, .. })).await;
+
+    assert_eq!(fixture.count("reveille.job_error").await, 20);
+    let errors = fixture.explain(id).await.errors;
+    assert!(errors.is_sorted_by(|one, next| one.ago >= next.ago), "the earliest first: {errors:?}");
+}
+
+#[tokio::test]
+async fn no_more_of_a_history_is_read_than_is_kept() {
+    let fixture = Fixture::new().await;
+    let id = fixture.enqueue(job("k").delay(NEVER)).await;
+    let history = "insert into reveille.job_error (job, attempt, code, message)
+                   select job.id, n, 'failed', 'it cannot' from reveille.job cross join generate_series(1, 25) as n";
+
+    fixture.sql(history).await;
+
+    let attempts: Vec<i16> = fixture.explain(id).await.errors.iter().map(|error| error.attempt).collect();
+    assert_eq!(attempts, (6..=25).collect::<Vec<i16>>());
 }
 
 #[tokio::test]
@@ -242,6 +274,25 @@ async fn with_nothing_to_keep_a_job_that_is_done_leaves_nothing() {
     for table in ["job", "job_body", "job_done", "job_error"] {
         assert_eq!(fixture.count(&format!("reveille.{table}")).await, 0, "{table}");
     }
+}
+
+/// Its first attempt after the redrive is not its first.
+#[tokio::test]
+async fn with_nothing_to_keep_a_job_that_was_redriven_leaves_nothing() {
+    let fixture = Fixture::with(JobsOptions::default().keep_done(Duration::ZERO)).await;
+    let claims = Arc::new(AtomicI32::new(0));
+    let worker = fixture.worker().handler::<Value, _>("late", move |_, _| {
+        let first = claims.fetch_add(1, Ordering::SeqCst) == 0;
+        async move { if first { Err("not yet") } else { Ok(()) } }
+    });
+    let _worker = worker.start().await.unwrap();
+    let id = fixture.enqueue(job("late").max_attempts(1)).await;
+    fixture.failed(id, 1).await;
+
+    soon(fixture.jobs.redrive(Redrive::one(id))).await.unwrap();
+    fixture.completed(id).await;
+
+    assert_eq!(fixture.count("reveille.job_error").await, 0);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
--- What went wrong with job $1, the earliest first.
+-- What went wrong with job $1 in the last twenty attempts that failed, the earliest first.
 -- locks:  nothing
 select
   attempt,
@@ -6,6 +6,17 @@ select
   message,
   worker,
   extract(epoch from clock_timestamp() - at)::float8 as ago_s
-from {schema}.job_error
-where job = $1
+from (
+  select
+    job_error.id,
+    job_error.attempt,
+    job_error.code,
+    job_error.message,
+    job_error.worker,
+    job_error.at
+  from {schema}.job_error
+  where job_error.job = $1
+  order by job_error.id desc
+  limit 20
+) as latest
 order by id

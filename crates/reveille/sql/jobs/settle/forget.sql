@@ -17,13 +17,14 @@ with given as materialized (
     and job.id = given.id
     and job.epoch = given.epoch
     and job.nonce = given.nonce
-  returning job.id, job.attempt
+  returning job.id, job.epoch
 ), bodies as (
   delete from {schema}.job_body
   where job_body.id = any (array(select id from gone))
 ), errors as (
+  -- Of what was claimed before; by the epoch, for a redrive counts attempts from the start.
   delete from {schema}.job_error
-  where job_error.job = any (array(select id from gone where attempt > 1))
+  where job_error.job = any (array(select id from gone where epoch > 1))
 )
 select id
 from gone

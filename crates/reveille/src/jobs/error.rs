@@ -19,7 +19,7 @@ pub enum JobsError {
     /// A value is outside what is allowed; the sentence says which and why.
     #[error("{0}")]
     Refused(String),
-    /// The arguments or the metadata are larger than allowed.
+    /// The arguments, the metadata, the words of progress or the results are larger than allowed.
     #[error("{what} have {bytes} bytes, more than the {limit} allowed")]
     TooLarge {
         /// Which of them.

@@ -150,17 +150,18 @@ impl Job {
 
     /// Settle the job in a transaction of the handler's own, together with its other writes: both happen, or neither.
     /// [`Settled::LeaseLost`] means that somebody else has it: roll back. What the handler returns afterwards counts only if the
-    /// transaction did not commit; then the attempt has failed.
+    /// transaction did not commit; then the attempt has failed. A result that is too large is refused, and nothing is sent.
     pub async fn settle_in<C>(&self, client: &C, outcome: Outcome) -> Result<Settled, JobsError>
     where
         C: GenericClient + Sync,
     {
         let held = &self.held;
+        outcome.check(held.ground.options.args_bytes_max)?;
         let settlement = Settlement {
             token: held.token,
             about: held.about.clone(),
             queue: Arc::clone(&held.queue),
-            ending: Ending::By(outcome),
+            ending: Ending::By(outcome.fitted()),
             took: Duration::ZERO,
             or_lost: false,
             interrupted: false,

@@ -17,7 +17,8 @@ const MESSAGE_BYTES_MAX: usize = 4096;
 pub enum Outcome {
     /// The job is done.
     Done,
-    /// It is done, with a result as JSON that is kept with it.
+    /// It is done, with a result as JSON that is kept with it. A result larger than
+    /// [`args_bytes_max`](super::JobsOptions::args_bytes_max) makes it dead, with the code `result_too_large`.
     DoneWith(Vec<u8>),
     /// The attempt failed; the job is tried again after its backoff's pause, or is dead if this was its last attempt.
     Retry(Failure),
@@ -25,7 +26,7 @@ pub enum Outcome {
     RetryIn(Failure, Duration),
     /// Not now; the attempt does not count.
     Snooze(Duration),
-    /// The job is not wanted any more, for a reason.
+    /// The job is not wanted any more, for a reason; a long one is cut, at 4096 bytes.
     Cancel(String),
     /// The job cannot succeed: it is dead, whatever attempts it has left.
     Dead(Failure),
@@ -44,7 +45,11 @@ pub struct Failure {
 impl Failure {
     /// A failure; long words are cut, at 64 and 4096 bytes.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: cut(code.into(), CODE_BYTES_MAX), message: cut(message.into(), MESSAGE_BYTES_MAX) }
+        Self { code: code.into(), message: message.into() }.fitted()
+    }
+
+    fn fitted(self) -> Self {
+        Self { code: cut(self.code, CODE_BYTES_MAX), message: cut(self.message, MESSAGE_BYTES_MAX) }
     }
 }
 
@@ -63,6 +68,27 @@ impl Outcome {
     /// Failed for good.
     pub fn dead(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Dead(Failure::new(code, message))
+    }
+
+    /// Such that it can be recorded, however its parts were made: a word that PostgreSQL refuses would let the job run again.
+    pub(super) fn fitted(self) -> Self {
+        match self {
+            Self::Retry(failure) => Self::Retry(failure.fitted()),
+            Self::RetryIn(failure, pause) => Self::RetryIn(failure.fitted(), pause),
+            Self::Dead(failure) => Self::Dead(failure.fitted()),
+            Self::Cancel(reason) => Self::Cancel(cut(reason, MESSAGE_BYTES_MAX)),
+            Self::Done | Self::DoneWith(_) | Self::Snooze(_) => self,
+        }
+    }
+
+    /// Refuses a result of more bytes than a job may keep.
+    pub(super) fn check(&self, result_bytes_max: usize) -> Result<(), JobsError> {
+        match self {
+            Self::DoneWith(result) if result.len() > result_bytes_max => {
+                Err(JobsError::TooLarge { what: "the results", bytes: result.len(), limit: result_bytes_max })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -114,6 +140,17 @@ mod tests {
         assert_eq!(Ok::<_, String>(()).into_outcome(), Outcome::Done);
         assert_eq!(Ok::<_, String>(Outcome::Snooze(Duration::ZERO)).into_outcome(), Outcome::Snooze(Duration::ZERO));
         assert_eq!(Err::<(), _>("no").into_outcome(), Outcome::retry("failed", "no"));
+    }
+
+    #[test]
+    fn what_was_said_past_the_constructors_is_made_to_fit_before_it_is_recorded() {
+        let failure = Failure { code: "a\0".into(), message: "x".repeat(5000) };
+        let fitted = Failure { code: "a\u{fffd}".into(), message: "x".repeat(4096) };
+
+        assert_eq!(Outcome::Dead(failure.clone()).fitted(), Outcome::Dead(fitted.clone()));
+        assert_eq!(Outcome::RetryIn(failure, Duration::ZERO).fitted(), Outcome::RetryIn(fitted, Duration::ZERO));
+        assert_eq!(Outcome::Cancel("b\0".into()).fitted(), Outcome::Cancel("b\u{fffd}".into()));
+        assert_eq!(Outcome::Done.fitted(), Outcome::Done);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use reveille::database::DatabaseOptions;
-use reveille::jobs::{JobId, State, Unique};
+use reveille::jobs::{Failure, Job, JobEvent, JobId, JobsError, JobsOptions, NewJob, Outcome, State, Unique};
 use reveille_wake::{Event, Outcome as WakeOutcome};
 
 use crate::support::{Fixture, NEVER, Node, job, soon, watched};
@@ -166,4 +166,98 @@ async fn sql_refuses_tags_and_sizes_as_the_library_does() {
     assert_eq!(fixture.count("reveille.job_body where cardinality(tags) = 32").await, 1);
     assert_eq!(fixture.count("reveille.job_body where tags = array['a', 'b c']").await, 1);
     assert_eq!(fixture.count("reveille.job_body where tags is null").await, 1);
+}
+
+/// Nothing a handler says keeps its end from being recorded: else the job would run again.
+#[tokio::test]
+async fn the_words_of_a_handler_are_cut_and_hold_no_nul_however_it_says_them() {
+    let fixture = Fixture::new().await;
+    let url = fixture.db.url();
+    let worker = fixture.worker().handler::<String, _>("end", move |how, job: Job| {
+        let url = url.clone();
+        async move {
+            let long = format!("a\0{}", "é".repeat(4096));
+            let mut failure = Failure::new("c", "m");
+            (failure.code, failure.message) = (format!("b\0{}", "é".repeat(64)), long.clone());
+            match &*how {
+                "cancel" => Outcome::Cancel(long),
+                "fail" => Outcome::Retry(failure),
+                _ => {
+                    let client = reveille_testkit::connect(&url).await;
+                    job.settle_in(&client, Outcome::Cancel(long)).await.expect("is settled");
+                    Outcome::Done
+                }
+            }
+        }
+    });
+    let worker = worker.start().await.unwrap();
+    let of = |how: &str| NewJob::new("end", &how).expect("is a job").max_attempts(1);
+
+    let (cancelled, own) = (fixture.enqueue(of("cancel")).await, fixture.enqueue(of("own")).await);
+    let failed = fixture.enqueue(of("fail")).await;
+    fixture.failed(failed, 1).await;
+    soon(worker.drain(Duration::from_secs(10))).await;
+
+    // Of the 2047th é there is room for half of it.
+    let reason = format!("a\u{fffd}{}", "é".repeat(2046));
+    for id in [cancelled, own] {
+        let ended = fixture.explain(id).await;
+        assert_eq!((ended.state, ended.attempt, ended.because), (State::Cancelled, 1, reason.clone()));
+    }
+    let failed = fixture.explain(failed).await;
+    let error = failed.errors.first().expect("is kept");
+    assert_eq!((&*error.code, &*error.message), (&*format!("b\u{fffd}{}", "é".repeat(30)), &*reason));
+}
+
+/// Made again it would be as large, and what the job did is done: it is dead, and the others are not.
+#[tokio::test]
+async fn a_result_that_is_too_large_ends_its_own_job_as_dead() {
+    let fixture = Fixture::with(JobsOptions::default().args_bytes_max(100)).await;
+    let refused = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let (url, told) = (fixture.db.url(), std::sync::Arc::clone(&refused));
+    let worker = fixture.worker().handler::<usize, _>("large", move |bytes, job: Job| {
+        let (url, told) = (url.clone(), std::sync::Arc::clone(&told));
+        async move {
+            let result = Outcome::done_with(&"x".repeat(bytes)).expect("is JSON");
+            if bytes > 1000 {
+                let client = reveille_testkit::connect(&url).await;
+                let error = job.settle_in(&client, result).await.expect_err("is too large");
+                assert!(matches!(error, JobsError::TooLarge { limit: 100, .. }), "{error:?}");
+                *told.lock().expect("is whole") = error.to_string();
+                return Outcome::Done;
+            }
+            result
+        }
+    });
+    let _worker = worker.start().await.unwrap();
+    let of = |bytes: usize| NewJob::new("large", &bytes).expect("is a job");
+
+    let dead = fixture.enqueue(of(99)).await;
+    let last = fixture.failed(dead, 1).await;
+    let done = fixture.enqueue(of(98)).await;
+    fixture.completed(done).await;
+    let told = fixture.enqueue(of(2000)).await;
+    fixture.completed(told).await;
+
+    assert!(
+        matches!(&last, JobEvent::Failed { code, state: State::Dead, .. } if code == "result_too_large"),
+        "{last:?}"
+    );
+    let (dead, done) = (fixture.explain(dead).await, fixture.explain(done).await);
+    assert_eq!(dead.errors[0].message, "the results have 101 bytes, more than the 100 allowed");
+    assert_eq!((dead.result, done.result.map(|result| result.len())), (None, Some(100)));
+    assert_eq!(*refused.lock().unwrap(), "the results have 2002 bytes, more than the 100 allowed");
+}
+
+#[tokio::test]
+async fn sql_refuses_results_that_are_too_large() {
+    let fixture = Fixture::new().await;
+    let id = fixture.enqueue(job("k")).await;
+    fixture.sql("update reveille.job set nonce = 7, worker = 'w', epoch = 1, attempt = 1").await;
+
+    let complete = format!("select reveille.complete('{id}.1.7', to_json(repeat('x', 16777215)))");
+    let error = fixture.client().await.query(&complete, &[]).await.unwrap_err();
+
+    assert_eq!(error.as_db_error().unwrap().message(), "the results have more than 16 MiB");
+    assert_eq!(fixture.explain(id).await.state, State::Running);
 }

@@ -66,7 +66,7 @@ async fn run(parts: &Parts, crew: &Crew, stop: &Stop, job: &Job, args: Vec<u8>) 
     let ending = watch_over(crew, stop, job, working).await;
     let took = began.elapsed();
     crew.end();
-    let ending = ending.map(|ending| revised(job, ending));
+    let ending = ending.map(|ending| recordable(revised(job, ending), parts.ground.options.args_bytes_max));
     if let Some(Ending::By(outcome)) = &ending {
         watched(crew, |hook| hook.after(job, outcome, took));
     }
@@ -146,6 +146,16 @@ fn revised(job: &Job, ending: Ending) -> Ending {
         Ending::By(Outcome::Retry(_) | Outcome::RetryIn(..)) if held.lost.is_cancelled() => Ending::Release,
         other => other,
     }
+}
+
+/// In words and sizes that the books take.
+fn recordable(ending: Ending, result_bytes_max: usize) -> Ending {
+    let Ending::By(outcome) = ending else { return ending };
+    Ending::By(match outcome.check(result_bytes_max) {
+        Ok(()) => outcome.fitted(),
+        // The work is done, and done again it would come to as much.
+        Err(error) => Outcome::dead("result_too_large", error.to_string()),
+    })
 }
 
 fn settlement(job: &Job, ending: Ending, took: Duration) -> Settlement {

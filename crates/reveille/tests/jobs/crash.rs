@@ -1,11 +1,12 @@
 //! Workers that are killed, stopped, or cut off: real processes, and connections that break.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use reveille::database::DatabaseOptions;
-use reveille::jobs::{Job, JobEvent, JobsOptions, NewJob, State, Worker};
+use reveille::jobs::{Job, JobEvent, JobsOptions, State, Worker};
 use reveille_testkit::{TestDatabase, connect};
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -18,6 +19,7 @@ const LEASE: Duration = Duration::from_secs(2);
 /// A program of its own that works on jobs; killed with the value, if not before.
 struct Program {
     process: Child,
+    said: Option<Lines<BufReader<ChildStdout>>>,
 }
 
 impl Program {
@@ -26,10 +28,24 @@ impl Program {
         let mut command = Command::new(std::env::current_exe().expect("a test knows its program"));
         command.args([test, "--exact", "--nocapture"]).env(PLACE, url);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let said = BufReader::new(process.stdout.take().expect("its output is piped")).lines();
-        let ready = said.map_while(Result::ok).any(|line| line.contains("at work"));
+        let mut said = BufReader::new(process.stdout.take().expect("its output is piped")).lines();
+        let ready = said.by_ref().map_while(Result::ok).any(|line| line.contains("at work"));
         assert!(ready, "the program did not begin to work");
-        Self { process }
+        Self { process, said: Some(said) }
+    }
+
+    /// Lets it go on with what it waits for.
+    fn go(&mut self) {
+        let orders = self.process.stdin.as_mut().expect("its input is piped");
+        orders.write_all(b"go\n").expect("it reads");
+    }
+
+    /// The line in which it says this, and what follows.
+    async fn says(&mut self, words: &'static str) -> String {
+        let said = self.said.take().expect("its lines are read once");
+        let line = move || said.map_while(Result::ok).find(|line| line.contains(words));
+        let line = soon(tokio::task::spawn_blocking(line)).await.expect("it is read");
+        line.unwrap_or_else(|| panic!("the program ended without having said \"{words}\""))
     }
 
     fn signal(&self, signal: &str) {
@@ -61,13 +77,47 @@ async fn work(url: &str) {
     let _ = gone.await;
 }
 
-async fn notes(node: &Node, url: &str, takes: Duration) -> reveille::jobs::WorkerBuilder {
-    let client = std::sync::Arc::new(connect(url).await);
-    Worker::builder(&node.jobs).slots(100).lease(LEASE).handler::<Value, _>("note", move |_, job: Job| {
-        let client = std::sync::Arc::clone(&client);
+/// What the started program does in the test of a late completion: a job that notes that it began, and then keeps its thread until it
+/// is told to go on. So nothing keeps it from completing, not even that its worker has learned that the lease is lost.
+async fn work_late(url: &str) {
+    let node = Node::at(DatabaseOptions::new(url), JobsOptions::default()).await;
+    let (client, (go, told)) = (Arc::new(connect(url).await), std::sync::mpsc::sync_channel(1));
+    let told = Arc::new(Mutex::new(told));
+    let worker = Worker::builder(&node.jobs).lease(LEASE).handler::<Value, _>("note", move |_, job: Job| {
+        let (client, told) = (Arc::clone(&client), Arc::clone(&told));
         async move {
-            let note = "insert into began (job, attempt) values ($1, $2)";
-            client.execute(note, &[&job.id().0, &job.attempt()]).await.map_err(|error| error.to_string())?;
+            note_beginning(&client, &job).await?;
+            let told = tokio::task::block_in_place(|| told.lock().expect("is whole").recv());
+            told.map_err(|error| error.to_string())
+        }
+    });
+    let _worker = worker.start().await.expect("starts");
+    println!("at work");
+    let orders = tokio::task::spawn_blocking(move || {
+        for _ in std::io::stdin().lines() {
+            let _ = go.send(());
+        }
+    });
+    let answered = |event: &JobEvent| matches!(event, JobEvent::LeaseLost { .. } | JobEvent::Completed { .. });
+    let answer = match node.events.until(answered).await {
+        JobEvent::LeaseLost { .. } => "the lease is lost",
+        _ => "recorded",
+    };
+    println!("its completion was answered: {answer}");
+    let _ = orders.await;
+}
+
+async fn note_beginning(client: &Client, job: &Job) -> Result<(), String> {
+    let note = "insert into began (job, attempt) values ($1, $2)";
+    client.execute(note, &[&job.id().0, &job.attempt()]).await.map(drop).map_err(|error| error.to_string())
+}
+
+async fn notes(node: &Node, url: &str, takes: Duration) -> reveille::jobs::WorkerBuilder {
+    let client = Arc::new(connect(url).await);
+    Worker::builder(&node.jobs).slots(100).lease(LEASE).handler::<Value, _>("note", move |_, job: Job| {
+        let client = Arc::clone(&client);
+        async move {
+            note_beginning(&client, &job).await?;
             tokio::time::sleep(takes).await;
             Ok::<_, String>(())
         }
@@ -123,11 +173,11 @@ async fn a_hundred_jobs_of_a_worker_that_is_killed_run_again_and_none_is_lost_or
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_was_stopped_past_its_lease_completes_nothing_that_another_has_taken() {
     if let Some(url) = place_of_work() {
-        return work(&url).await;
+        return work_late(&url).await;
     }
     let (db, client, node) = place().await;
     let test = "crash::a_worker_that_was_stopped_past_its_lease_completes_nothing_that_another_has_taken";
-    let stopped = Program::start(test, &db.url());
+    let mut stopped = Program::start(test, &db.url());
     let id = node.enqueue(job("note")).await;
     until(&client, "select count(*) from began", 1).await;
     stopped.signal("-STOP");
@@ -137,25 +187,24 @@ async fn a_worker_that_was_stopped_past_its_lease_completes_nothing_that_another
     until(&client, "select count(*) from began", 2).await;
 
     stopped.signal("-CONT");
-    // It has woken up and said what it had to say when it takes another job.
-    let other = node.enqueue(NewJob::new("note", &1).expect("is a job").queue("default")).await;
-    until(&client, "select count(*) from began", 3).await;
-    drop(stopped);
+    stopped.go();
+    let answer = stopped.says("its completion was answered").await;
 
+    assert!(answer.ends_with("the lease is lost"), "{answer}");
     let held = node.explain(id).await;
     assert_eq!((held.state, held.attempt), (State::Running, 2));
-    assert_eq!(number(&client, &format!("select count(*) from reveille.job_done where id <> {other}")).await, 0);
+    assert_eq!(number(&client, "select count(*) from reveille.job_done").await, 0);
 }
 
 /// A job that runs for long is not taken from its worker: the lease is renewed well before it ends.
 #[tokio::test]
 async fn a_lease_is_kept_while_its_handler_runs() {
     let fixture = Fixture::new().await;
-    let (go, lease) = (std::sync::Arc::new(tokio::sync::Notify::new()), Duration::from_secs(6));
+    let (go, lease) = (Arc::new(tokio::sync::Notify::new()), Duration::from_secs(6));
     let worker = {
-        let go = std::sync::Arc::clone(&go);
+        let go = Arc::clone(&go);
         fixture.worker().lease(lease).handler::<Value, _>("long", move |_, _| {
-            let go = std::sync::Arc::clone(&go);
+            let go = Arc::clone(&go);
             async move { go.notified().await }
         })
     };
@@ -235,11 +284,11 @@ async fn what_ended_during_an_outage_is_recorded_after_it() {
     let fixture = Fixture::new().await;
     let (proxy, url) = fixture.db.proxied().await;
     let node = Node::at(DatabaseOptions::new(url).heartbeat(NEVER), JobsOptions::default()).await;
-    let go = std::sync::Arc::new(tokio::sync::Notify::new());
+    let go = Arc::new(tokio::sync::Notify::new());
     let worker = {
-        let go = std::sync::Arc::clone(&go);
+        let go = Arc::clone(&go);
         Worker::builder(&node.jobs).handler::<Value, _>("ok", move |_, _| {
-            let go = std::sync::Arc::clone(&go);
+            let go = Arc::clone(&go);
             async move { go.notified().await }
         })
     };

@@ -1,27 +1,62 @@
-//! Every verb in every state, through every door: what the table does not list is refused and changes nothing.
+//! Every verb in every state, through every door: what the table lists leads where it says, and what it does not list is refused and
+//! changes nothing.
 
-use reveille::jobs::{JobId, JobsError, Redrive, State, Verb};
+use std::collections::HashSet;
+
+use reveille::jobs::{JobId, JobsError, Redrive, State, TRANSITIONS, Verb};
 use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
 
 use crate::support::{Fixture, NEVER, job};
 
-/// A job in that state, with a token that would hold it if it were running under it.
-async fn in_state(fixture: &Fixture, client: &Client, state: State) -> (JobId, String) {
-    let id = fixture.enqueue(if state == State::Scheduled { job("k").delay(NEVER) } else { job("k") }).await;
-    let number = id.0;
-    let claim = format!(
-        "update reveille.job set nonce = 77, worker = 'w', epoch = 1, attempt = 1, due_at = now() + interval '1 hour' where id = {number}"
-    );
-    let end = format!(
-        "delete from reveille.job where id = {number};
-         insert into reveille.job_done (id, state, finished_at, epoch, attempt, queue) values ({number}, '{state}', now(), 1, 1, 'default')"
-    );
-    match state {
-        State::Scheduled | State::Ready => {}
-        State::Running => client.batch_execute(&claim).await.unwrap(),
-        State::Done | State::Cancelled | State::Dead => client.batch_execute(&end).await.unwrap(),
+/// What else is true of a job, on which some ways of the table depend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Circumstance {
+    Plain,
+    /// It has no attempt left after this one.
+    Spent,
+    /// Somebody wanted it cancelled while it ran.
+    Unwanted,
+}
+
+impl Circumstance {
+    /// Those that can be told of a job in that state: it runs, or its worker was lost.
+    fn of(verb: Verb, state: State) -> &'static [Self] {
+        match (verb, state) {
+            (_, State::Running) | (Verb::Claim, State::Ready) => &[Self::Plain, Self::Spent, Self::Unwanted],
+            _ => &[Self::Plain],
+        }
     }
-    (id, format!("{id}.1.77"))
+}
+
+/// What would hold a job that runs.
+fn token(id: JobId) -> String {
+    format!("{id}.1.77")
+}
+
+/// A job in that state, held by its token if it runs.
+async fn in_state(fixture: &Fixture, client: &Client, state: State, with: Circumstance) -> JobId {
+    let id = fixture.enqueue(if state == State::Scheduled { job("k").delay(NEVER) } else { job("k") }).await;
+    let claim = |lease: &str| {
+        let (attempt, unwanted) = (if with == Circumstance::Spent { 4 } else { 1 }, with == Circumstance::Unwanted);
+        format!(
+            "update reveille.job set nonce = 77, worker = 'w', epoch = 1, attempt = {attempt}, cancel_requested = {unwanted},
+             due_at = now() + interval '{lease}' where id = {id}"
+        )
+    };
+    let end = format!(
+        "delete from reveille.job where id = {id};
+         insert into reveille.job_done (id, state, finished_at, epoch, attempt, queue) values ({id}, '{state}', now(), 1, 1, 'default')"
+    );
+    let change = match state {
+        State::Scheduled => String::new(),
+        State::Ready if with == Circumstance::Plain => String::new(),
+        State::Ready => claim("-1 hour"),
+        State::Running => claim("1 hour"),
+        State::Done | State::Cancelled | State::Dead => end,
+    };
+    client.batch_execute(&change).await.unwrap();
+    id
 }
 
 /// Everything that is written about a job.
@@ -32,8 +67,8 @@ async fn books(client: &Client, id: JobId) -> String {
     client.query_one(row, &[&id.0]).await.unwrap().get(0)
 }
 
-/// The doors through which the verb can be tried; whether each let it happen.
-async fn attempts(fixture: &Fixture, client: &Client, verb: Verb, id: JobId, token: &str) -> Vec<bool> {
+/// Tries the verb through one of its doors; whether that let it happen, or nothing when it has no more doors.
+async fn attempt(fixture: &Fixture, client: &Client, (verb, door): (Verb, usize), id: JobId) -> Option<bool> {
     let wrong = |error: &JobsError| matches!(error, JobsError::WrongState { .. } | JobsError::NoJob(_));
     let by_library = |done: Result<(), JobsError>| {
         if let Err(error) = &done {
@@ -41,75 +76,98 @@ async fn attempts(fixture: &Fixture, client: &Client, verb: Verb, id: JobId, tok
         }
         done.is_ok()
     };
-    let by_token = async |call: &str| client.query(&format!("select reveille.{call}"), &[&token]).await.is_ok();
-    let settled = async |outcome: &str| {
+    let by_token = async |call: &str| client.query(&format!("select reveille.{call}"), &[&token(id)]).await.is_ok();
+    let settled = async |outcome: &str, delay: Option<f64>| {
         let settle =
             "select said from reveille.settle_jobs(array[$1::bigint], array[1], array[77::bigint], array[$2::text],
-            array[0::float8], array['c'], array['m'], array[0::float8], array[null::bytea], 60, 60)";
-        let row = client.query_one(settle, &[&id.0, &outcome]).await.unwrap();
+            array[$3::float8], array['c'], array['m'], array[0::float8], array[null::bytea], 60, 60)";
+        let row = client.query_one(settle, &[&id.0, &outcome, &delay]).await.unwrap();
         row.get::<_, &str>(0) == "recorded"
     };
-    match verb {
-        // Nothing is written by these: time does them.
-        Verb::FallDue | Verb::Expire => Vec::new(),
-        Verb::Claim => vec![claim(client, id).await],
-        Verb::Complete => {
-            let complete = reveille::database::statements()
-                .find(|statement| statement.name == "jobs/settle/complete.sql")
-                .unwrap();
-            let prepared =
-                client.prepare_typed(&complete.text(&"reveille".parse().unwrap()), complete.types).await.unwrap();
-            let fused = client
-                .query(&prepared, &[&vec![id.0], &vec![1_i32], &vec![78_i64], &vec![1.0_f64], &60.0_f64])
-                .await
-                .unwrap();
-            assert!(fused.is_empty(), "another nonce holds nothing");
-            vec![by_token("complete($1)").await, settled("done").await]
-        }
-        Verb::Fail => vec![by_token("fail($1, 'c', 'm')").await, settled("retry").await],
-        Verb::Snooze => vec![by_token("snooze($1, '1 s')").await, settled("snooze").await],
-        Verb::Release => vec![settled("release").await],
-        Verb::Bury => vec![settled("dead").await],
-        Verb::Cancel => vec![by_library(fixture.jobs.cancel(id).await.map(drop))],
-        Verb::RetryNow => vec![by_library(fixture.jobs.retry_now(id).await)],
-        Verb::Redrive => vec![!fixture.jobs.redrive(Redrive::one(id)).await.unwrap().is_empty()],
-        Verb::Reprioritise => vec![by_library(fixture.jobs.reprioritise(id, 1).await)],
-        Verb::Delete => vec![by_library(fixture.jobs.delete(id).await)],
-    }
+    let later = Some(NEVER.as_secs_f64());
+    Some(match (verb, door) {
+        (Verb::Claim, 0) => claim(client, id).await,
+        (Verb::Complete, 0) => by_token("complete($1)").await,
+        (Verb::Complete, 1) => settled("done", None).await,
+        (Verb::Complete, 2) => complete(client, id).await,
+        (Verb::Fail, 0) => by_token("fail($1, 'c', 'm', '1 hour')").await,
+        (Verb::Fail, 1) => settled("retry", later).await,
+        (Verb::Snooze, 0) => by_token("snooze($1, '1 hour')").await,
+        (Verb::Snooze, 1) => settled("snooze", later).await,
+        (Verb::Release, 0) => settled("release", None).await,
+        (Verb::Bury, 0) => settled("dead", None).await,
+        (Verb::Cancel, 0) => by_library(fixture.jobs.cancel(id).await.map(drop)),
+        // By its holder.
+        (Verb::Cancel, 1) => settled("cancelled", None).await,
+        (Verb::RetryNow, 0) => by_library(fixture.jobs.retry_now(id).await),
+        (Verb::Redrive, 0) => !fixture.jobs.redrive(Redrive::one(id)).await.unwrap().is_empty(),
+        (Verb::Reprioritise, 0) => by_library(fixture.jobs.reprioritise(id, 1).await),
+        (Verb::Delete, 0) => by_library(fixture.jobs.delete(id).await),
+        // No more doors; and none for what time does.
+        _ => return None,
+    })
 }
 
-/// Whether a claim of everything takes it.
+/// The rows of a statement of the library.
+async fn rows(client: &Client, name: &str, params: &[&(dyn ToSql + Sync)]) -> Vec<tokio_postgres::Row> {
+    let statement = reveille::database::statements().find(|statement| statement.name == name).unwrap();
+    let text = statement.text(&"reveille".parse().unwrap());
+    let prepared = client.prepare_typed(&text, statement.types).await.unwrap();
+    client.query(&prepared, params).await.unwrap()
+}
+
+/// Whether the completion of many lets it happen.
+async fn complete(client: &Client, id: JobId) -> bool {
+    let complete = async |nonce: i64| {
+        let name = "jobs/settle/complete.sql";
+        rows(client, name, &[&vec![id.0], &vec![1_i32], &vec![nonce], &vec![1.0_f64], &60.0_f64]).await.len()
+    };
+    assert_eq!(complete(78).await, 0, "another nonce holds nothing");
+    complete(77).await == 1
+}
+
+/// Whether a claim of everything takes it, or ends it.
 async fn claim(client: &Client, id: JobId) -> bool {
-    let take = reveille::database::statements().find(|statement| statement.name == "jobs/claim/take.sql").unwrap();
-    let prepared = client.prepare_typed(&take.text(&"reveille".parse().unwrap()), take.types).await.unwrap();
     let (times, ids) = (vec![std::time::SystemTime::UNIX_EPOCH; 10], vec![0_i64; 10]);
-    let who: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-        [&100_i64, &"w2", &5_i64, &30.0_f64, &60.0_f64, &None::<f64>];
-    let what: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [&vec!["default"], &vec![100], &times, &ids];
-    let rows = client.query(&prepared, &[&what[..], &who[..]].concat()).await.unwrap();
+    let who: [&(dyn ToSql + Sync); 6] = [&100_i64, &"w2", &5_i64, &30.0_f64, &60.0_f64, &None::<f64>];
+    let what: [&(dyn ToSql + Sync); 4] = [&vec!["default"], &vec![100], &times, &ids];
+    let rows = rows(client, "jobs/claim/take.sql", &[&what[..], &who[..]].concat()).await;
     rows.iter().any(|row| row.get::<_, i64>("id") == id.0)
 }
 
 #[tokio::test]
-async fn what_the_table_does_not_list_is_refused_and_changes_nothing() {
+async fn what_the_table_lists_leads_where_it_says_and_what_it_does_not_list_changes_nothing() {
     let fixture = Fixture::new().await;
     let client = fixture.client().await;
+    let mut seen = HashSet::new();
 
-    for verb in Verb::ALL {
-        for state in State::ALL {
-            let (id, token) = in_state(&fixture, &client, state).await;
+    for (verb, state) in Verb::ALL.into_iter().flat_map(|verb| State::ALL.map(|state| (verb, state))) {
+        for (with, door) in Circumstance::of(verb, state).iter().flat_map(|with| (0..3).map(move |door| (*with, door)))
+        {
+            let tried = format!("{verb} of a job that is {state} ({with:?}), door {door}");
+            let id = in_state(&fixture, &client, state, with).await;
             let before = books(&client, id).await;
 
-            let done = attempts(&fixture, &client, verb, id, &token).await;
+            let done = attempt(&fixture, &client, (verb, door), id).await;
 
-            if verb.is_legal(state) {
-                assert!(done.is_empty() || done[0], "{verb} of a job that is {state} is legal");
+            let after = fixture.jobs.explain(id).await.unwrap().map(|job| job.state);
+            if done.is_some_and(|done| done) {
+                let step = TRANSITIONS.iter().find(|step| (step.verb, step.from, step.to) == (verb, state, after));
+                assert!(step.is_some(), "{tried} led to {after:?}");
+                seen.insert((verb, state, after));
             } else {
-                assert!(done.iter().all(|done| !done), "{verb} of a job that is {state} must be refused");
-                assert_eq!(books(&client, id).await, before, "{verb} of a job that is {state}");
+                let only_of_its_holder = (verb, door) == (Verb::Cancel, 1) && state != State::Running;
+                assert!(done.is_none() || !verb.is_legal(state) || only_of_its_holder, "{tried} is legal");
+                assert_eq!(books(&client, id).await, before, "{tried}");
             }
             client.batch_execute("truncate reveille.job, reveille.job_done, reveille.job_body").await.unwrap();
         }
+    }
+
+    // What time does is not written, and so not tried.
+    let tried = TRANSITIONS.iter().filter(|step| !matches!(step.verb, Verb::FallDue | Verb::Expire));
+    for step in tried {
+        assert!(seen.contains(&(step.verb, step.from, step.to)), "{} from {}: {:?}", step.verb, step.from, step.to);
     }
 }
 

@@ -18,6 +18,8 @@ mod lifecycle;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod plans;
 #[cfg(test)]
 mod seed;

@@ -81,8 +81,8 @@ fn main() -> ExitCode {
         return ended(single::serve(&word(), &word()));
     }
     if typed.next_if(|word| word == scenarios::jobs::CHILD).is_some() {
-        let url = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
-        return ended(scenarios::jobs::measure(&url));
+        let mut word = || typed.next().and_then(|word| word.into_string().ok());
+        return ended(scenarios::jobs::measure(&word().unwrap_or_default(), word().as_deref()));
     }
     // And everybody who takes part in a chaos run.
     if typed.next_if(|word| word == chaos::CHILD).is_some() {

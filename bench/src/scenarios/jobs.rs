@@ -3,8 +3,10 @@
 //! Every queue has its own database, a process that enqueues and up to four that work, through its own client. A producer
 //! puts back what was worked, so that the queue stays as deep as it is: what is measured is what can be kept up. Rounds
 //! alternate between the queues, so that a noisy minute hits all of them. Each is measured with the settings its
-//! documentation gives to whoever sets nothing, and with some chosen for throughput; those were not searched for.
+//! documentation gives to whoever sets nothing, and with some chosen for throughput; those were not searched for. At the end our own
+//! is killed at work, and handed a job whose transaction was open for long.
 
+mod faults;
 mod ours;
 mod team;
 mod tell;
@@ -56,6 +58,8 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     field.rounds().await?;
     field.scheduled().await?;
     field.held_open().await?;
+    field.killed().await?;
+    field.late_commit().await?;
     field.deep().await?;
     let mut report = Report::new("jobs", format!("PostgreSQL {version}, fsync on; {VERSIONS}"));
     field.found.tell(&mut report);

@@ -53,9 +53,10 @@ impl Books {
     }
 }
 
-/// The clock that all processes of this machine share.
+/// The clock that all processes of this machine share, in microseconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "two processes compare what they saw; nothing is due by it")]
-pub(crate) fn now() -> u64 {
+#[must_use]
+pub fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

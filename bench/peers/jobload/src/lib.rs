@@ -16,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-pub use books::Books;
+pub use books::{Books, now};
 pub use command::serve;
 
 /// What a no-op job carries: its number, and enough bytes to weigh as much as an ordinary job.

@@ -17,15 +17,20 @@ const KIND: &str = "bench";
 /// As many as the rivals have when they are tuned.
 const TUNED_SLOTS: usize = 512;
 const TUNED_PREFETCH: usize = 1000;
+/// The argument behind the URL with which the child's handlers never end, and leases are short.
+pub(super) const HOLDS: &str = "holds";
+/// Of a worker that is about to be killed.
+const SHORT_LEASE: Duration = Duration::from_secs(2);
 
 /// The child's side.
-pub(crate) fn measure(url: &str) -> anyhow::Result<()> {
+pub(crate) fn measure(url: &str, manner: Option<&str>) -> anyhow::Result<()> {
+    let holds = manner == Some(HOLDS);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let database = Database::connect(DatabaseOptions::new(url)).await?;
         let jobs = Jobs::open(&database, JobsOptions::default());
         let plain = notify::connect(url).await?;
-        jobload::serve(Ours { database, jobs, plain, url: url.to_owned(), spare: Mutex::default() }).await
+        jobload::serve(Ours { database, jobs, plain, url: url.to_owned(), spare: Mutex::default(), holds }).await
     })
 }
 
@@ -37,6 +42,8 @@ struct Ours {
     url: String,
     /// Connections of callers that copy in transactions of their own.
     spare: Mutex<Vec<Plain>>,
+    /// Whether its handlers hold their jobs for as long as the process lives.
+    holds: bool,
 }
 
 #[async_trait]
@@ -76,9 +83,7 @@ impl Queue for Ours {
             }
             Way::Sql => {
                 for job in jobs {
-                    let args = serde_json::to_string(&Args::new(job.n))?;
-                    let enqueue = "select reveille.enqueue($1, $2::text::json, queue => $3)";
-                    self.plain.client.query(enqueue, &[&KIND, &args, &queue]).await?;
+                    enqueue_by_sql(&self.plain, queue, job.n).await?;
                 }
             }
         }
@@ -93,9 +98,18 @@ impl Queue for Ours {
         if settings == Settings::Tuned {
             worker = worker.slots(TUNED_SLOTS).prefetch(TUNED_PREFETCH);
         }
+        let holds = self.holds;
+        if holds {
+            worker = worker.slots(TUNED_SLOTS).lease(SHORT_LEASE);
+        }
         let worker = worker.handler::<Args, _>(KIND, move |args: Args, _: Job| {
             books.ran(args.n);
-            async { Ok::<(), String>(()) }
+            async move {
+                if holds {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<(), String>(())
+            }
         });
         Ok(Box::new(Running(worker.start().await?)))
     }
@@ -119,6 +133,14 @@ impl Working for Running {
         self.0.drain(Duration::from_secs(10)).await;
         Ok(())
     }
+}
+
+/// As a program in another language would, in whatever transaction the connection is.
+pub(super) async fn enqueue_by_sql(plain: &Plain, queue: &str, n: u64) -> anyhow::Result<()> {
+    let args = serde_json::to_string(&Args::new(n))?;
+    let enqueue = "select reveille.enqueue($1, $2::text::json, queue => $3)";
+    plain.client.query(enqueue, &[&KIND, &args, &queue]).await?;
+    Ok(())
 }
 
 fn new_jobs(queue: &str, jobs: &[jobload::Job]) -> anyhow::Result<Vec<NewJob>> {

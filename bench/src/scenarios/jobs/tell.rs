@@ -19,6 +19,10 @@ pub(super) struct Found {
     deep: BTreeMap<usize, (f64, f64)>,
     /// Before a transaction was held open, and at its end.
     held: BTreeMap<usize, (f64, f64)>,
+    /// How late the last job of a killed worker began again, in milliseconds, and what became of all of them.
+    killed: Vec<(f64, Account)>,
+    /// Milliseconds from the commit of a transaction that was held open to the handler.
+    late_commits: Vec<f64>,
     accounts: BTreeMap<usize, Account>,
 }
 
@@ -41,6 +45,14 @@ impl Found {
 
     pub(super) fn held(&mut self, place: usize, start: f64, held: f64) {
         self.held.insert(place, (start, held));
+    }
+
+    pub(super) fn killed(&mut self, late_ms: f64, account: Account) {
+        self.killed.push((late_ms, account));
+    }
+
+    pub(super) fn late_commit(&mut self, late_ms: f64) {
+        self.late_commits.push(late_ms);
     }
 
     /// What became of the jobs of one measurement. Of ours, none is lost and none runs twice.
@@ -91,11 +103,28 @@ impl Found {
                 report.row(format!("work, {}: {}", pair.1, NAMES[*place]), *after, "jobs/s");
             }
         }
+        self.tell_faults(report);
         for (place, account) in &self.accounts {
             #[expect(clippy::cast_precision_loss, reason = "a handful, if any")]
             let (lost, twice) = (account.lost as f64, account.twice as f64);
             report.row(format!("jobs lost: {}", NAMES[*place]), lost, "");
             report.row(format!("jobs run twice: {}", NAMES[*place]), twice, "");
+        }
+    }
+
+    /// The worst of the rounds.
+    fn tell_faults(&self, report: &mut Report) {
+        if let Some(late) = self.killed.iter().map(|(late, _)| *late).reduce(f64::max) {
+            let what = "after kill -9: the last of 100 began again after the end of its lease";
+            report.row(what, late, "ms");
+            #[expect(clippy::cast_precision_loss, reason = "a handful, if any")]
+            let sum = |of: fn(&Account) -> u64| self.killed.iter().map(|(_, account)| of(account)).sum::<u64>() as f64;
+            report.row("after kill -9: jobs lost", sum(|account| account.lost), "");
+            report.row("after kill -9: jobs run twice by whoever took over", sum(|account| account.twice), "");
+        }
+        if let Some(late) = self.late_commits.iter().copied().reduce(f64::max) {
+            let what = "an enqueue whose transaction was open for 5 s, under load: from its commit to its handler";
+            report.row(what, late, "ms");
         }
     }
 

@@ -70,13 +70,14 @@ fn of_database(error: &DatabaseError) -> Problem {
         DatabaseError::Data { .. } => REFUSED_VALUES,
         DatabaseError::UnknownOutcome { .. } => UNKNOWN_OUTCOME,
         DatabaseError::Closed => CLOSING,
-        error if error.is_transient() => {
-            debug!(%error, "the database could not be asked");
-            DATABASE_AWAY
-        }
-        // Set right by whoever runs the database; until then nothing works, and clients may wait for it.
+        // Set right by whoever runs the database; until then nothing works, and clients may wait for it. Before what passes by
+        // itself: a standby may be promoted, or may be the wrong address for ever, and then the log must say so.
         DatabaseError::ReadOnly { .. } | DatabaseError::Refused { .. } | DatabaseError::MissingDatabase { .. } => {
             error!(%error, "the database cannot be used");
+            DATABASE_AWAY
+        }
+        error if error.is_transient() => {
+            debug!(%error, "the database could not be asked");
             DATABASE_AWAY
         }
         error => {

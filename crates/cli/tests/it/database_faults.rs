@@ -65,6 +65,18 @@ async fn a_missing_database_is_named() {
     assert!(ran.sentence().starts_with("there is no database no_such_database at "), "{ran:?}");
 }
 
+/// Trying again would not help whoever typed the address of a server that accepts no writes.
+#[tokio::test]
+async fn a_server_that_accepts_no_writes_is_refused_in_words() {
+    let db = TestDatabase::empty().await;
+    let url = format!("{} options='-c default_transaction_read_only=on'", db.url());
+
+    let ran = Home::new().run(&["migrate", "up", "--database-url", &url]).await;
+
+    ran.assert_code(1);
+    assert!(ran.sentence().contains("accepts no writes, it is a standby or set to read-only"), "{ran:?}");
+}
+
 #[tokio::test]
 async fn a_url_that_cannot_be_used_is_wrong_use_and_not_repeated() {
     let ran = Home::new().run(&["doctor", "--database-url", "mysql://me:hush@db/shop"]).await;

@@ -141,13 +141,18 @@ async fn a_message_whose_answer_is_lost_wakes_nevertheless() {
     .await;
 }
 
-/// Refuses the first `times` histories that are written, with a serialization failure.
-async fn refuse(database: &TestDatabase, times: i64) {
+/// A serialization failure.
+const COLLIDED: &str = "40001";
+/// What a server says that accepts no writes.
+const READ_ONLY: &str = "25006";
+
+/// Refuses the first `times` histories that are written, with this SQLSTATE.
+async fn refuse(database: &TestDatabase, code: &str, times: i64) {
     let make = format!(
         "create sequence refusals;
          create function refuse() returns trigger language plpgsql as $$
          begin
-           if nextval('refusals') <= {times} then raise exception 'not now' using errcode = '40001'; end if;
+           if nextval('refusals') <= {times} then raise exception 'not now' using errcode = '{code}'; end if;
            return new;
          end $$;
          create trigger refuse before insert on duroxide.history for each row execute function refuse()"
@@ -161,13 +166,42 @@ async fn a_turn_that_is_refused_for_a_moment_is_tried_again_and_committed_once()
     let provider = open(&database).await;
     provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
     let token = take_turn(&provider, LONG, WAIT).await.unwrap();
-    refuse(&database, 3).await;
+    refuse(&database, COLLIDED, 3).await;
 
     end_turn(&provider, "order", &token, Vec::new()).await.unwrap();
 
     assert_eq!(provider.read("order").await.unwrap().len(), 1);
     let tries: i64 = database.client().await.query_one("select last_value from refusals", &[]).await.unwrap().get(0);
     assert_eq!(tries, 4);
+}
+
+/// Sessions on the demoted server answer and refuse every write, and whoever asks for another one finds no primary yet.
+#[tokio::test]
+async fn a_turn_that_ends_during_a_failover_is_waited_out() {
+    let database = TestDatabase::new().await;
+    let provider = open(&database).await;
+    provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
+    let token = take_turn(&provider, LONG, WAIT).await.unwrap();
+    let admin = database.client().await;
+    refuse(&database, READ_ONLY, i64::MAX).await;
+    let demote = format!("alter database {} set default_transaction_read_only = on", database.name());
+    admin.batch_execute(&demote).await.unwrap();
+    let promotion = async {
+        let left = "select count(*) from pg_stat_activity
+             where datname = current_database() and application_name like '% caller'";
+        while admin.query_one(left, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let promote = format!("alter database {} reset default_transaction_read_only", database.name());
+        admin.batch_execute(&format!("{promote}; drop trigger refuse on duroxide.history")).await.unwrap();
+    };
+
+    let (ended, promoted) =
+        tokio::join!(end_turn(&provider, "order", &token, Vec::new()), tokio::time::timeout(WAIT / 3, promotion));
+
+    promoted.expect("no session of the demoted server is kept");
+    ended.unwrap();
+    assert_eq!(provider.read("order").await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -178,7 +212,7 @@ async fn a_turn_is_not_tried_again_after_its_lock_ended() {
     let began = Instant::now();
     let lock = Duration::from_secs(1);
     let token = take_turn(&provider, lock, WAIT).await.unwrap();
-    refuse(&database, i64::MAX).await;
+    refuse(&database, COLLIDED, i64::MAX).await;
 
     let refused = end_turn(&provider, "order", &token, Vec::new()).await.unwrap_err();
 

@@ -49,8 +49,9 @@ pub struct Connection {
     work: TaskTracker,
     /// Held while the parts of a pooled statement are sent.
     order: Mutex<()>,
-    /// Set when an answer did not come in time: later answers would queue behind it.
-    stuck: AtomicBool,
+    /// Set when an answer did not come in time, for later answers would queue behind it; or when the server accepts no
+    /// writes, for one that was demoted may keep its sessions open.
+    spent: AtomicBool,
     /// Statements whose answer somebody waits for, or whose caller left before it came.
     unanswered: AtomicUsize,
     /// How long we wait for an answer; `None` for ever.
@@ -72,7 +73,7 @@ impl Connection {
             plans: Plans::default(),
             work,
             order: Mutex::default(),
-            stuck: AtomicBool::new(false),
+            spent: AtomicBool::new(false),
             unanswered: AtomicUsize::new(0),
             patience: (!limit.is_zero()).then(|| limit + PATIENCE),
         }
@@ -85,7 +86,7 @@ impl Connection {
 
     /// Whether this connection is of no more use.
     pub fn is_closed(&self) -> bool {
-        self.client.is_closed() || self.stuck.load(Ordering::Relaxed)
+        self.client.is_closed() || self.spent.load(Ordering::Relaxed)
     }
 
     /// Whether sessions may change behind it, from one transaction to the next.
@@ -223,7 +224,16 @@ impl Connection {
     }
 
     async fn bounded<T>(&self, doing: &str, work: impl Future<Output = Result<T, Error>>) -> Result<T, DatabaseError> {
-        self.in_time(doing, work).await?.map_err(|error| self.place.statement(doing, &error))
+        self.in_time(doing, work).await?.map_err(|error| self.explain(doing, &error))
+    }
+
+    /// Why the server refused. A session that accepts no writes is used no more: the next one finds the primary.
+    pub(crate) fn explain(&self, doing: &str, error: &Error) -> DatabaseError {
+        let error = self.place.statement(doing, error);
+        if matches!(error, DatabaseError::ReadOnly { .. }) {
+            self.spent.store(true, Ordering::Relaxed);
+        }
+        error
     }
 
     async fn in_time<T>(&self, doing: &str, work: impl Future<Output = T>) -> Result<T, DatabaseError> {
@@ -242,7 +252,7 @@ impl Connection {
 
     /// Ask the server to stop, on a connection of its own, and use this one no more.
     fn give_up(&self) {
-        self.stuck.store(true, Ordering::Relaxed);
+        self.spent.store(true, Ordering::Relaxed);
         let (cancel, tls) = (self.client.cancel_token(), self.tls.clone());
         self.shared.tasks.spawn(timeout(PATIENCE, async move { cancel.cancel_query(tls).await }));
     }

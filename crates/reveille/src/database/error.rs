@@ -48,7 +48,8 @@ pub enum DatabaseError {
         #[source]
         cause: Cause,
     },
-    /// The server accepts no writes.
+    /// The server accepts no writes, so nothing was written: a standby, which may be promoted in a moment, or a server that was
+    /// demoted.
     #[error("PostgreSQL at {server} accepts no writes, it is a standby or set to read-only: connect to the primary")]
     ReadOnly {
         /// Host and port, or the socket's directory.
@@ -240,6 +241,7 @@ impl DatabaseError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. }
+            | Self::ReadOnly { .. }
             | Self::Exhausted { .. }
             | Self::Transient { .. }
             | Self::Timeout { .. }
@@ -249,7 +251,6 @@ impl DatabaseError {
             Self::Options(_)
             | Self::Refused { .. }
             | Self::MissingDatabase { .. }
-            | Self::ReadOnly { .. }
             | Self::UnsupportedVersion { .. }
             | Self::Tls { .. }
             | Self::Pooler { .. }

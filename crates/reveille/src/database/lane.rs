@@ -39,7 +39,10 @@ pub(crate) trait Work: Send + Sync + 'static {
     fn may_repeat(error: &DatabaseError) -> bool {
         let passing = matches!(
             error,
-            DatabaseError::Unreachable { .. } | DatabaseError::Transient { .. } | DatabaseError::NotCommitted { .. }
+            DatabaseError::Unreachable { .. }
+                | DatabaseError::ReadOnly { .. }
+                | DatabaseError::Transient { .. }
+                | DatabaseError::NotCommitted { .. }
         );
         passing || interrupts(error)
     }

@@ -105,7 +105,7 @@ impl Transaction<'_> {
         let error = match self.connection.batch_raw("commit").await {
             Ok(Ok(())) => return Ok(CommitOutcome::Committed),
             Ok(Err(error)) if !is_unknown(&Cause::of(&error)) => {
-                return Err(self.connection.place().statement("a commit", &error));
+                return Err(self.connection.explain("a commit", &error));
             }
             Ok(Err(error)) => error.to_string(),
             Err(silence) => silence.to_string(),

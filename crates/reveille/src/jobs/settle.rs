@@ -242,7 +242,11 @@ fn may_repeat(error: &DatabaseError) -> bool {
 
 /// Whether something may be recorded in spite of the error; what was refused is not.
 fn may_have_happened(error: &DatabaseError) -> bool {
-    may_repeat(error) && !matches!(error, DatabaseError::Unreachable { .. } | DatabaseError::Transient { .. })
+    let refused = matches!(
+        error,
+        DatabaseError::Unreachable { .. } | DatabaseError::ReadOnly { .. } | DatabaseError::Transient { .. }
+    );
+    may_repeat(error) && !refused
 }
 
 impl Settle {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use reveille::database::{Database, DatabaseError, DatabaseOptions};
+use reveille::database::{Database, DatabaseError, DatabaseOptions, Idempotent, Retry, Statement};
 use reveille_testkit::{TestCluster, TestDatabase};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::support::cluster::{Cluster, Setup, free_port};
@@ -91,14 +92,43 @@ async fn a_standby_is_refused_in_words_and_the_primary_behind_it_is_found() {
 
     assert!(matches!(error, DatabaseError::ReadOnly { .. }), "{error:?}");
     assert!(error.to_string().contains("accepts no writes, it is a standby or set to read-only"), "{error}");
-    let both = format!(
-        "host={},{} port={},{} user=postgres",
-        standby.dir().display(),
-        primary.dir().display(),
-        standby.port(),
-        primary.port()
-    );
-    soon(Database::connect(DatabaseOptions::new(both))).await.unwrap().close().await;
+    let both = DatabaseOptions::new(in_order(&standby, &primary));
+    soon(Database::connect(both)).await.unwrap().close().await;
+}
+
+fn in_order(first: &Cluster, last: &Cluster) -> String {
+    let (dirs, ports) = ((first.dir().display(), last.dir().display()), (first.port(), last.port()));
+    format!("host={},{} port={},{} user=postgres", dirs.0, dirs.1, ports.0, ports.1)
+}
+
+static WRITE: Statement = Statement { name: "test/write", sql: "create table written ()", types: &[] };
+
+/// Of all hosts the last has the last word, and it says that it accepts no writes: for a moment, in a failover.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_waits_for_a_standby_at_the_end_of_the_list_to_be_promoted() {
+    let mut primary = Cluster::new();
+    let standby = tokio::task::block_in_place(|| primary.standby());
+    let admin = reveille_testkit::connect(&standby.url("postgres")).await;
+    let both = DatabaseOptions::new(in_order(&primary, &standby));
+    let database = soon(Database::connect(both)).await.unwrap();
+    let refused = Notify::new();
+    let work = Idempotent(async || {
+        let written = async { database.acquire().await?.execute(&WRITE, &[]).await }.await;
+        if let Err(DatabaseError::ReadOnly { .. }) = written {
+            refused.notify_one();
+        }
+        written
+    });
+    let promotion = async {
+        refused.notified().await;
+        admin.execute("select pg_promote()", &[]).await.unwrap();
+    };
+
+    tokio::task::block_in_place(|| drop(primary));
+    let (written, ()) = soon(async { tokio::join!(Retry::default().attempts(u32::MAX).run(work), promotion) }).await;
+
+    written.unwrap();
+    database.close().await;
 }
 
 #[tokio::test]
@@ -190,7 +220,7 @@ async fn sessions_carry_their_limits_their_isolation_and_their_purpose() {
     database.close().await;
 }
 
-static SETTINGS: reveille::database::Statement = reveille::database::Statement {
+static SETTINGS: Statement = Statement {
     name: "test/settings",
     sql: "select name, setting from pg_settings where name in ('application_name', 'statement_timeout', 'lock_timeout', \
           'idle_in_transaction_session_timeout', 'transaction_isolation') order by name",

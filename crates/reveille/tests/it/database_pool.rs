@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reveille::database::{Database, Statement, StatementMode};
+use reveille::database::{Database, DatabaseError, Statement, StatementMode};
 use reveille_testkit::TestDatabase;
 use tokio::time::timeout;
 
@@ -10,6 +10,9 @@ use crate::support::{options, soon, until};
 
 static ENDLESS: Statement = Statement { name: "test/endless", sql: "select pg_sleep(600)::text", types: &[] };
 static ONE: Statement = Statement { name: "test/one", sql: "select 1", types: &[] };
+
+static DEMOTE: Statement = Statement { name: "test/demote", sql: "set default_transaction_read_only = on", types: &[] };
+static WRITE: Statement = Statement { name: "test/write", sql: "create table written ()", types: &[] };
 
 const MOMENT: Duration = Duration::from_millis(100);
 
@@ -49,4 +52,27 @@ async fn a_transaction_that_was_given_up_is_not_waited_for_by_the_next_caller() 
         assert!(timeout(MOMENT, transaction.query(&ENDLESS, &[])).await.is_err());
     })
     .await;
+}
+
+/// A server that was demoted may keep its sessions: whoever stayed on one would be refused for ever.
+#[tokio::test]
+async fn a_session_that_accepts_no_writes_any_more_is_replaced() {
+    for mode in [StatementMode::Direct, StatementMode::Pooled] {
+        let db = TestDatabase::empty().await;
+        let database = soon(Database::connect(options(&db).pool_size(1).statement_mode(mode))).await.unwrap();
+        let mut borrowed = database.acquire().await.unwrap();
+        borrowed.execute(&DEMOTE, &[]).await.unwrap();
+
+        let refused = borrowed.execute(&WRITE, &[]).await.unwrap_err();
+
+        assert!(matches!(refused, DatabaseError::ReadOnly { .. }), "{mode:?}: {refused:?}");
+        assert!(refused.is_transient());
+        assert!(borrowed.is_closed());
+        let transaction = borrowed.transaction().await.unwrap();
+        assert!(transaction.execute(&WRITE, &[]).await.is_err(), "it is still the same session");
+        drop(transaction);
+        drop(borrowed);
+        database.acquire().await.unwrap().execute(&WRITE, &[]).await.unwrap();
+        database.close().await;
+    }
 }

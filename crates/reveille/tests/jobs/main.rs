@@ -14,6 +14,8 @@ mod crash;
 #[cfg(test)]
 mod enqueue;
 #[cfg(test)]
+mod failover_faults;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod limits;

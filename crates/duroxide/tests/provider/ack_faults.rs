@@ -8,7 +8,8 @@ use reveille_duroxide::PostgresProvider;
 use reveille_testkit::{FaultProxy, TestDatabase};
 
 use crate::fault_harness::{
-    LONG, WAIT, about_order, activity, end_turn, event, open, proven, start, started, take_activity, take_turn, woken,
+    Due, LONG, WAIT, about_order, activity, end_turn, event, open, proven, start, started, take_activity, take_turn,
+    woken,
 };
 
 /// Said once on the wire, in the statement whose answer is to be lost.
@@ -104,7 +105,7 @@ async fn a_turn_that_is_given_back_wakes_others_when_the_answer_is_lost() {
     provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
     let token = take_turn(&provider, LONG, WAIT).await.unwrap();
 
-    woken(Duration::ZERO, take_turn(&other, LONG, WAIT), async {
+    woken(&database, Due::Now, take_turn(&other, LONG, WAIT), async {
         proxy.cut_after_sending(token.split(':').next().unwrap());
         provider.abandon_orchestration_item(&token, None, false).await.unwrap();
     })
@@ -119,7 +120,7 @@ async fn an_activity_that_is_given_back_wakes_others_when_the_answer_is_lost() {
     provider.enqueue_for_worker(activity(None)).await.unwrap();
     let token = take_activity(&provider, LONG, WAIT, None).await.unwrap();
 
-    woken(Duration::ZERO, take_activity(&other, LONG, WAIT, None), async {
+    woken(&database, Due::Now, take_activity(&other, LONG, WAIT, None), async {
         proxy.cut_after_sending(&token);
         provider.abandon_work_item(&token, None, false).await.unwrap();
     })
@@ -133,7 +134,7 @@ async fn a_message_whose_answer_is_lost_wakes_nevertheless() {
     let (proxy, provider) = open_proxied(&database).await;
     let other = open(&database).await;
 
-    woken(Duration::ZERO, take_turn(&other, LONG, WAIT), async {
+    woken(&database, Due::Now, take_turn(&other, LONG, WAIT), async {
         proxy.cut_after_sending(MARK);
         let refused = provider.enqueue_for_orchestrator(start(MARK), None).await.unwrap_err();
         assert!(refused.is_retryable(), "{refused:?}");

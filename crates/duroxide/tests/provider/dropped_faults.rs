@@ -6,7 +6,7 @@ use duroxide::providers::Provider;
 use reveille_testkit::TestDatabase;
 use tokio_postgres::Client;
 
-use crate::fault_harness::{LONG, WAIT, activity, open, start, take_activity, take_turn, woken};
+use crate::fault_harness::{Due, LONG, WAIT, activity, open, start, take_activity, take_turn, woken};
 
 /// How many statements wait for a lock that somebody else has.
 async fn blocked(client: &Client) -> i64 {
@@ -32,7 +32,7 @@ async fn a_fetch_that_is_dropped_while_it_waits_leaves_the_next_message_to_other
         assert!(tokio::time::timeout(Duration::from_millis(2), waiting).await.is_err());
     }
 
-    woken(Duration::ZERO, take_turn(&provider, LONG, WAIT), async {
+    woken(&database, Due::Now, take_turn(&provider, LONG, WAIT), async {
         provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
     })
     .await;
@@ -125,7 +125,7 @@ async fn a_turn_that_somebody_held_and_gave_up_is_fetched_soon() {
     provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
     held.execute("select from duroxide.mailbox where instance_id = 'order' for update", &[]).await.unwrap();
 
-    woken(Duration::ZERO, take_turn(&provider, LONG, WAIT), async { held.rollback().await.unwrap() }).await;
+    woken(&database, Due::Now, take_turn(&provider, LONG, WAIT), async { held.rollback().await.unwrap() }).await;
 }
 
 #[tokio::test]
@@ -137,5 +137,6 @@ async fn an_activity_that_somebody_held_and_gave_up_is_fetched_soon() {
     let held = holder.transaction().await.unwrap();
     held.execute("select from duroxide.activity for update", &[]).await.unwrap();
 
-    woken(Duration::ZERO, take_activity(&provider, LONG, WAIT, None), async { held.rollback().await.unwrap() }).await;
+    woken(&database, Due::Now, take_activity(&provider, LONG, WAIT, None), async { held.rollback().await.unwrap() })
+        .await;
 }

@@ -1,11 +1,12 @@
 //! Two programs on one database, and how late a waiting fetch is.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 
 use duroxide::providers::{ExecutionMetadata, Provider, ProviderError, SessionFetchConfig, TagFilter, WorkItem};
 use duroxide::{Event, EventKind};
 use reveille_duroxide::{LongPollConfig, PostgresProvider, PostgresProviderOptions};
 use reveille_testkit::TestDatabase;
+use tokio_postgres::Client;
 
 /// How late a fetch may be on a machine that tests share.
 pub(crate) const LATE: Duration = Duration::from_millis(500);
@@ -122,17 +123,49 @@ pub(crate) async fn end_turn(
     provider.ack_orchestration_item(token, 1, history, Vec::new(), sent, about_order(), Vec::new()).await
 }
 
-/// Lets a fetch wait, does something that makes work visible after `due`, and checks that the fetch is not late.
-pub(crate) async fn woken<T>(due: Duration, waiting: impl Future<Output = Option<T>>, act: impl Future<Output = ()>) {
+/// When work becomes visible. Nothing may come before that.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Due {
+    /// As soon as it is done what makes it visible.
+    Now,
+    /// So long after that.
+    In(Duration),
+    /// At this time of the database's clock.
+    At(SystemTime),
+}
+
+/// The database's clock, which alone decides what is due.
+pub(crate) async fn clock(client: &Client) -> SystemTime {
+    client.query_one("select clock_timestamp()", &[]).await.expect("the database knows the time").get(0)
+}
+
+/// Lets a fetch wait, does something that makes work visible when it is due, and checks that the fetch is neither early nor
+/// late.
+pub(crate) async fn woken<T>(
+    database: &TestDatabase,
+    due: Due,
+    waiting: impl Future<Output = Option<T>>,
+    act: impl Future<Output = ()>,
+) {
+    let client = database.client().await;
     let acting = async {
         // Until the fetch has looked and sleeps; a fetch that had not would find the work even sooner.
         tokio::time::sleep(Duration::from_millis(150)).await;
+        let began = clock(&client).await;
         act.await;
-        Instant::now()
+        (began, clock(&client).await)
     };
-    let fetching = async { (waiting.await, Instant::now()) };
-    let ((found, at), acted) = tokio::join!(fetching, acting);
+    let fetching = async { (waiting.await, clock(&client).await) };
+    let ((found, at), (began, acted)) = tokio::join!(fetching, acting);
     assert!(found.is_some(), "the fetch waited in vain");
-    let late = at.saturating_duration_since(acted).saturating_sub(due);
+    let (earliest, latest) = match due {
+        Due::Now => (began, acted),
+        Due::In(delay) => (began + delay, acted + delay),
+        Due::At(time) => (time, time),
+    };
+    // Read before and after it: a clock that is read needs no allowance.
+    let early = earliest.duration_since(at).unwrap_or_default();
+    assert!(early.is_zero(), "{early:?} before it was due");
+    let late = at.duration_since(latest).unwrap_or_default();
     assert!(late < LATE, "{late:?} late");
 }

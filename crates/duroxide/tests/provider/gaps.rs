@@ -5,7 +5,7 @@ use std::time::Duration;
 use duroxide::providers::{Provider, WorkItem};
 use reveille_testkit::{TestDatabase, connect};
 
-use crate::fault_harness::{LONG, WAIT, activity, open, start, take_activity, take_turn, woken};
+use crate::fault_harness::{Due, LONG, WAIT, activity, clock, open, start, take_activity, take_turn, woken};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -14,7 +14,7 @@ async fn a_message_wakes_a_waiting_fetch() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
 
-    woken(Duration::ZERO, take_turn(&provider, LONG, WAIT), async {
+    woken(&database, Due::Now, take_turn(&provider, LONG, WAIT), async {
         provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
     })
     .await;
@@ -25,7 +25,7 @@ async fn a_delayed_message_wakes_when_it_becomes_visible() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
 
-    woken(SECOND, take_turn(&provider, LONG, WAIT), async {
+    woken(&database, Due::In(SECOND), take_turn(&provider, LONG, WAIT), async {
         provider.enqueue_for_orchestrator(start("order"), Some(SECOND)).await.unwrap();
     })
     .await;
@@ -38,7 +38,7 @@ async fn a_turn_that_is_given_back_wakes_at_once() {
     provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
     let token = take_turn(&provider, LONG, WAIT).await.unwrap();
 
-    woken(Duration::ZERO, take_turn(&provider, LONG, WAIT), async {
+    woken(&database, Due::Now, take_turn(&provider, LONG, WAIT), async {
         provider.abandon_orchestration_item(&token, None, false).await.unwrap();
     })
     .await;
@@ -51,7 +51,7 @@ async fn a_turn_that_is_given_back_with_a_delay_wakes_after_it() {
     provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
     let token = take_turn(&provider, LONG, WAIT).await.unwrap();
 
-    woken(SECOND, take_turn(&provider, LONG, WAIT), async {
+    woken(&database, Due::In(SECOND), take_turn(&provider, LONG, WAIT), async {
         provider.abandon_orchestration_item(&token, Some(SECOND), false).await.unwrap();
     })
     .await;
@@ -82,14 +82,14 @@ async fn an_activity_wakes_and_so_does_giving_it_back() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
 
-    woken(Duration::ZERO, take_activity(&provider, LONG, WAIT, None), async {
+    woken(&database, Due::Now, take_activity(&provider, LONG, WAIT, None), async {
         provider.enqueue_for_worker(activity(None)).await.unwrap();
     })
     .await;
 
     provider.enqueue_for_worker(activity(None)).await.unwrap();
     let token = take_activity(&provider, LONG, WAIT, None).await.unwrap();
-    woken(SECOND, take_activity(&provider, LONG, WAIT, None), async {
+    woken(&database, Due::In(SECOND), take_activity(&provider, LONG, WAIT, None), async {
         provider.abandon_work_item(&token, Some(SECOND), false).await.unwrap();
     })
     .await;
@@ -100,9 +100,10 @@ async fn the_end_of_a_dead_slots_lock_wakes() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
     provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
+    let since = clock(&database.client().await).await;
     assert!(take_turn(&provider, SECOND, WAIT).await.is_some());
 
-    woken(SECOND, take_turn(&provider, LONG, WAIT), async {}).await;
+    woken(&database, Due::At(since + SECOND), take_turn(&provider, LONG, WAIT), async {}).await;
 }
 
 #[tokio::test]
@@ -110,9 +111,10 @@ async fn the_end_of_a_lock_on_an_activity_wakes() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
     provider.enqueue_for_worker(activity(None)).await.unwrap();
+    let since = clock(&database.client().await).await;
     assert!(take_activity(&provider, SECOND, WAIT, None).await.is_some());
 
-    woken(SECOND, take_activity(&provider, LONG, WAIT, None), async {}).await;
+    woken(&database, Due::At(since + SECOND), take_activity(&provider, LONG, WAIT, None), async {}).await;
 }
 
 #[tokio::test]
@@ -120,11 +122,13 @@ async fn a_session_passes_to_another_owner_when_its_lock_ends() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
     provider.enqueue_for_worker(activity(Some("cart"))).await.unwrap();
+    let since = clock(&database.client().await).await;
     let first = take_activity(&provider, LONG, WAIT, Some(("one", SECOND))).await.unwrap();
     provider.ack_work_item(&first, None).await.unwrap();
     provider.enqueue_for_worker(activity(Some("cart"))).await.unwrap();
 
-    woken(SECOND, take_activity(&provider, LONG, WAIT, Some(("other", SECOND))), async {}).await;
+    let other = take_activity(&provider, LONG, WAIT, Some(("other", SECOND)));
+    woken(&database, Due::At(since + SECOND), other, async {}).await;
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! The way from a queue to the slots that fetch from it.
 //!
 //! Owns one queue's dispatcher and bell. Promises that a fetch which may wait is a demand: one look serves all of them,
-//! nobody polls, and whoever goes away keeps nothing. Without waiting, a fetch looks once, itself. The dispatcher starts
-//! with the first fetch: a program that only sends has none.
+//! nobody polls, and whoever goes away keeps nothing. Without waiting, a fetch looks once, itself; what such a program does is
+//! announced all the same, because others may wait for it. The dispatcher starts with the first fetch: a program that only
+//! sends has none.
 //!
 //! Next: [`crate::provider`].
 
@@ -21,13 +22,15 @@ use tokio_util::task::TaskTracker;
 
 use crate::bell::Bell;
 use crate::error::provider_error;
-use crate::queue::Queue;
+use crate::queue::{Queue, QueueAsk};
 use look::Looker;
 
 /// A queue and how it is waited for.
 #[derive(Debug)]
 pub(crate) struct Lane<Q: Queue> {
     pub(crate) queue: Arc<Q>,
+    bell: Arc<Bell<Q::Key>>,
+    tasks: Tasks,
     /// `None` when fetches do not wait.
     waiting: Option<Waiting<Q>>,
 }
@@ -35,11 +38,9 @@ pub(crate) struct Lane<Q: Queue> {
 struct Waiting<Q: Queue> {
     database: Database,
     config: LongPollConfig,
-    bell: Arc<Bell<Q::Key>>,
     hub: Hub<Q::Key>,
     runner: Mutex<Option<Runner<Q::Key>>>,
     door: OnceLock<Door<Q>>,
-    tasks: Tasks,
 }
 
 struct Door<Q: Queue> {
@@ -52,28 +53,19 @@ struct Door<Q: Queue> {
 pub(crate) struct Tasks {
     pub(crate) tracker: TaskTracker,
     pub(crate) end: CancellationToken,
-    /// Some lane has a dispatcher: this process lives on, and its hints can leave when they like.
+    /// Somebody fetches: this process lives on, and its hints can leave when they like.
     serving: Arc<AtomicBool>,
 }
 
 impl<Q: Queue> Lane<Q> {
     /// `store` is the database with the provider's schema, which also names it in hints.
     pub(crate) fn new(queue: Q, store: &Database, config: LongPollConfig, tasks: Tasks) -> Self {
-        let waiting = config.enabled.then(|| {
-            let (hub, runner) = Hub::new(config.hub_options());
-            let name = format!("duroxide-{}-{}", Q::NAME, plain(store.schema().as_str()));
-            let bell = Bell::new(name, Q::survey().text(store.schema()), hub.clone(), store.herald());
-            Waiting {
-                database: store.clone(),
-                config,
-                bell: Arc::new(bell),
-                hub,
-                runner: Mutex::new(Some(runner)),
-                door: OnceLock::new(),
-                tasks,
-            }
-        });
-        Self { queue: Arc::new(queue), waiting }
+        let (hub, runner) = Hub::new(config.hub_options());
+        let name = format!("duroxide-{}-{}", Q::NAME, plain(store.schema().as_str()));
+        let bell = Bell::new(name, Q::survey().text(store.schema()), hub.clone(), store.herald());
+        let (database, runner) = (store.clone(), Mutex::new(Some(runner)));
+        let waiting = config.enabled.then(|| Waiting { database, config, hub, runner, door: OnceLock::new() });
+        Self { queue: Arc::new(queue), bell: Arc::new(bell), tasks, waiting }
     }
 
     /// Take one, waiting for it up to `wait`.
@@ -84,18 +76,23 @@ impl<Q: Queue> Lane<Q> {
         ask: Q::Ask,
         wait: Duration,
     ) -> Result<Option<Q::Lease>, ProviderError> {
+        self.tasks.serving.store(true, Ordering::Relaxed);
         let Some(waiting) = &self.waiting else {
             let claimed = self.queue.claim(&[(&key, 1)], &ask).await;
             let claimed = claimed.map_err(|failed| provider_error(operation, &failed.error))?;
-            return Ok(claimed.into_iter().flat_map(|claimed| claimed.leases).next());
+            let lease = claimed.into_iter().flat_map(|claimed| claimed.leases).next();
+            if lease.is_some() {
+                self.bell.leased(ask.lock());
+            }
+            return Ok(lease);
         };
-        waiting.bell.meet(&key);
+        self.bell.meet(&key);
         let patience = match Instant::now().checked_add(wait) {
             Some(until) if !wait.is_zero() => Patience::Until(until),
             _ => Patience::Now,
         };
         let failed = |why: String| Err(ProviderError::retryable(operation, why));
-        match waiting.door(&self.queue).handle.ask([key], ask, patience) {
+        match self.door(waiting).handle.ask([key], ask, patience) {
             Err(refused) => failed(refused.to_string()),
             Ok(ticket) => match ticket.await {
                 Answer::Lease(lease) => Ok(Some(lease)),
@@ -114,51 +111,40 @@ impl<Q: Queue> Lane<Q> {
 
     /// Something was taken outside a look, for `lock`.
     pub(crate) fn leased(&self, lock: Duration) {
-        if let Some(waiting) = &self.waiting {
-            waiting.bell.leased(lock);
-        }
+        self.bell.leased(lock);
     }
 
     /// There may be work now.
     pub(crate) async fn ring(&self) {
-        if let Some(waiting) = &self.waiting {
-            waiting.bell.ring();
-            waiting.flush_if_alone().await;
-        }
+        self.bell.ring();
+        self.flush_if_alone().await;
     }
 
     /// How often somebody said that there may be work.
     pub(crate) fn rings(&self) -> u64 {
-        self.waiting.as_ref().map_or(0, |waiting| waiting.bell.rings())
+        self.bell.rings()
     }
 
     /// There may be work now, for this node alone.
     pub(crate) fn ring_here(&self, cause: Cause) {
-        if let Some(waiting) = &self.waiting {
-            waiting.bell.ring_here(cause);
-        }
+        self.bell.ring_here(cause);
     }
 
     /// There will be work after `delay`.
     pub(crate) async fn ring_after(&self, delay: Duration) {
-        if let Some(waiting) = &self.waiting {
-            waiting.bell.ring_after(delay);
-            waiting.flush_if_alone().await;
-        }
+        self.bell.ring_after(delay);
+        self.flush_if_alone().await;
     }
-}
 
-impl<Q: Queue> Waiting<Q> {
-    fn door(&self, queue: &Arc<Q>) -> &Door<Q> {
-        self.door.get_or_init(|| {
-            let looker = Looker { queue: Arc::clone(queue), bell: Arc::clone(&self.bell) };
-            let (dispatcher, handle) = Dispatcher::new(&self.hub, looker, self.config.dispatcher_options());
-            let registration = self.database.register(Arc::clone(&self.bell) as Arc<_>);
-            if let Some(runner) = self.runner.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    fn door<'w>(&self, waiting: &'w Waiting<Q>) -> &'w Door<Q> {
+        waiting.door.get_or_init(|| {
+            let looker = Looker { queue: Arc::clone(&self.queue), bell: Arc::clone(&self.bell) };
+            let (dispatcher, handle) = Dispatcher::new(&waiting.hub, looker, waiting.config.dispatcher_options());
+            let registration = waiting.database.register(Arc::clone(&self.bell) as Arc<_>);
+            if let Some(runner) = waiting.runner.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 self.tasks.tracker.spawn(runner.run(self.tasks.end.clone().cancelled_owned()));
             }
             self.tasks.tracker.spawn(dispatcher.run(self.tasks.end.clone().cancelled_owned()));
-            self.tasks.serving.store(true, Ordering::Relaxed);
             Door { handle, _registration: registration }
         })
     }
@@ -173,10 +159,7 @@ impl<Q: Queue> Waiting<Q> {
 
 impl<Q: Queue> std::fmt::Debug for Waiting<Q> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Waiting")
-            .field("bell", &self.bell)
-            .field("open", &self.door.get().is_some())
-            .finish_non_exhaustive()
+        f.debug_struct("Waiting").field("open", &self.door.get().is_some()).finish_non_exhaustive()
     }
 }
 

@@ -48,7 +48,8 @@ impl PostgresProviderOptions {
         self
     }
 
-    /// A database that the program uses already. Its own schema must be migrated if fetches wait.
+    /// A database that the program uses already. Its own schema must be migrated: programs find each other there, those that
+    /// wait for work and those that only send it.
     ///
     /// Default: none; this or [`url`](Self::url) must be given.
     pub fn database(mut self, database: &Database) -> Self {
@@ -95,6 +96,7 @@ impl PostgresProviderOptions {
         match self.place {
             Place::Nowhere => Err(ProviderOpenError::NoDatabase),
             Place::Shared(database) => {
+                database.check_schema().await?;
                 Ok(PostgresProvider::start(&database.with_schema(schema)?, config, false).await?)
             }
             Place::Url(url) => {
@@ -116,10 +118,8 @@ async fn open_own(
     schema: SchemaName,
     config: LongPollConfig,
 ) -> Result<PostgresProvider, DatabaseError> {
-    if config.enabled {
-        // Nodes find each other in the tables of the engine.
-        database.migrate().await?;
-    }
+    // Nodes find each other in the tables of the engine, and one that never waits tells those that do.
+    database.migrate().await?;
     PostgresProvider::start(&database.with_schema(schema)?, config, true).await
 }
 

@@ -14,4 +14,5 @@ mod odd_text;
 mod pool;
 mod relay_faults;
 mod schemas;
+mod unwaiting;
 mod waits;

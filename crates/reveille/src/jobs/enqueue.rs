@@ -92,7 +92,10 @@ impl Work for Enqueue {
 
     /// After a lost answer nobody knows whether the jobs are there; a second try might write them twice.
     fn may_repeat(error: &DatabaseError) -> bool {
-        matches!(error, DatabaseError::Unreachable { .. } | DatabaseError::Transient { .. })
+        matches!(
+            error,
+            DatabaseError::Unreachable { .. } | DatabaseError::ReadOnly { .. } | DatabaseError::Transient { .. }
+        )
     }
 
     async fn run(&self, connection: &mut Connection, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, Failed<NewJob>> {

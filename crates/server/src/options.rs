@@ -8,6 +8,7 @@ use std::time::Duration;
 use reveille::database::Database;
 use reveille::messages::{MessagesOptions, Subscription};
 use tokio::net::TcpListener;
+use tracing::info;
 
 use crate::error::ServerError;
 use crate::open_files;
@@ -16,6 +17,9 @@ use crate::service::PopDefaults;
 
 /// Beyond this the memory of the connections alone is the limit.
 const MOST_CONNECTIONS: usize = 1_000_000;
+/// One connection of so many is kept for those who do not wait. Without it long polls could take them all, and then
+/// nobody could push, ack, or ask whether the server lives.
+const KEPT_OF: usize = 10;
 
 /// Where to listen, and what clients may cost.
 #[derive(Debug, Clone)]
@@ -50,7 +54,7 @@ impl Default for ServerOptions {
                 write_timeout: Duration::from_secs(30),
                 max_body: 24 * 1024 * 1024,
                 max_in_flight: 256 * 1024 * 1024,
-                max_waiters: 20_000,
+                max_waiters: 18_000,
                 request_timeout: Duration::from_secs(30),
                 drain_timeout: Duration::from_secs(10),
             },
@@ -125,9 +129,10 @@ impl ServerOptions {
         self
     }
 
-    /// How many pops may wait at once. One more is told to come back.
+    /// How many pops may wait at once. One more is told to come back. A tenth of the connections, and at least one, is kept
+    /// for those who do not wait: more waiters than the others have room for count as so many.
     ///
-    /// Default: 20000. Zero is refused.
+    /// Default: 18000. Zero is refused.
     #[must_use]
     pub fn max_waiters(mut self, waiters: usize) -> Self {
         self.limits.max_waiters = waiters;
@@ -204,12 +209,26 @@ impl ServerOptions {
 
     /// Open the door, and let nobody in yet: a taken port is found before anything dear is done. Clients that come
     /// meanwhile wait.
-    pub async fn bind(self) -> Result<Door, ServerError> {
+    pub async fn bind(mut self) -> Result<Door, ServerError> {
         self.check()?;
+        self.limits.keep_seats();
         open_files::make_room(self.limits.max_connections);
         let listener = TcpListener::bind(self.listen).await.map_err(ServerError::binding(self.listen))?;
         let address = listener.local_addr().map_err(ServerError::binding(self.listen))?;
         Ok(Door { listener, address, limits: self.limits, defaults: self.defaults })
+    }
+}
+
+impl Limits {
+    /// Of a single connection nothing can be kept.
+    fn keep_seats(&mut self) {
+        let kept = self.max_connections.div_ceil(KEPT_OF);
+        let room = (self.max_connections - kept).max(1);
+        if self.max_waiters > room {
+            let (asked, connections) = (self.max_waiters, self.max_connections);
+            info!(asked, waiters = room, connections, "fewer pops may wait than was asked: the other connections are kept");
+            self.max_waiters = room;
+        }
     }
 }
 
@@ -247,6 +266,19 @@ mod tests {
         for listen in ["127.0.0.1:0", "127.8.8.8:1", "[::1]:6632", "[::ffff:127.0.0.1]:6632"] {
             assert!(ServerOptions::default().listen(listen.parse().unwrap()).check().is_ok(), "{listen}");
         }
+    }
+
+    #[test]
+    fn waiters_leave_connections_to_the_others() {
+        let effective = |connections, waiters| {
+            let mut options = ServerOptions::default().max_connections(connections).max_waiters(waiters);
+            options.limits.keep_seats();
+            options.limits.max_waiters
+        };
+
+        assert_eq!(effective(20_000, ServerOptions::default().limits.max_waiters), 18_000);
+        assert_eq!([effective(20_000, 20_000), effective(20_000, 5)], [18_000, 5]);
+        assert_eq!([effective(11, 11), effective(10, 11), effective(2, 9), effective(1, 9)], [9, 9, 1, 1]);
     }
 
     #[test]

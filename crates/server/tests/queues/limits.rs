@@ -5,7 +5,7 @@ use reveille_testkit::TestDatabase;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
-use crate::support::{House, Node, reply, request};
+use crate::support::{House, Node, ack, reply, request};
 
 #[tokio::test]
 async fn one_waiter_too_many_is_told_to_come_back() {
@@ -25,6 +25,27 @@ async fn one_waiter_too_many_is_told_to_come_back() {
     }
     house.until_waiting(0).await;
     assert_eq!(house.get(wait.replace("25000", "1").as_str()).await.status, 204, "there is room again");
+}
+
+#[tokio::test]
+async fn long_polls_leave_room_for_those_who_do_not_wait() {
+    let house = House::with(|options| options.max_connections(20).max_waiters(20)).await;
+    house.push("q", "1").await;
+    let message = house.get("/api/v1/pop/queue/q").await.messages()[0].clone();
+    let wait = "/api/v1/pop/queue/nothing?wait=true&timeout=25000";
+    let _parked: Vec<_> = (0..18).map(|_| house.client().spawn(wait)).collect();
+    house.until_waiting(18).await;
+
+    let mut one_more = house.client().spawn(wait);
+    let refused = one_more.reply().await;
+
+    assert_eq!((refused.status, refused.code().as_str()), (429, "overloaded"));
+    assert!(refused.head.contains("retry-after: 1"), "{}", refused.head);
+    house.push("q", "2").await;
+    let acked = house.post("/api/v1/ack", ack(&message, "completed")).await;
+    assert_eq!((acked.status, &acked.json()[0]["success"]), (200, &json!(true)), "{}", acked.body);
+    assert_eq!(house.get("/livez").await.status, 200);
+    assert_eq!(house.get("/api/v1/status").await.json()["registry"]["limit"], 18);
 }
 
 #[tokio::test]

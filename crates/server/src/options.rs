@@ -226,7 +226,12 @@ impl Limits {
         let room = (self.max_connections - kept).max(1);
         if self.max_waiters > room {
             let (asked, connections) = (self.max_waiters, self.max_connections);
-            info!(asked, waiters = room, connections, "fewer pops may wait than was asked: the other connections are kept");
+            info!(
+                asked,
+                waiters = room,
+                connections,
+                "fewer pops may wait than was asked: the other connections are kept"
+            );
             self.max_waiters = room;
         }
     }

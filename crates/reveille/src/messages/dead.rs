@@ -13,7 +13,7 @@ use super::error::MessagesError;
 use super::ground::Ground;
 use super::ids::{MessageId, PartitionId, PartitionUid, QueueId};
 use super::name::{GroupName, PartitionName, QueueName};
-use super::page::{Page, moment, without_nul};
+use super::page::{PAGE_BYTES_MAX, Page, moment, without_nul};
 use super::payload::Payload;
 use super::statements::{COUNT_DEAD_LETTERS, DEAD_LETTER_IDS, DEAD_LETTERS, DELETE_DEAD_LETTERS, REDRIVE};
 use crate::database::Param;
@@ -136,12 +136,13 @@ pub struct DeadLetterPage {
 }
 
 impl Messages {
-    /// A page of the dead letters, the newest first, and how many there are in all.
+    /// A page of the dead letters, the newest first, and how many there are in all. A page ends before it has more than 16 MiB
+    /// of payloads, unless its first letter alone has more: the next one begins after as many as came.
     pub async fn dead_letters(&self, which: &DeadLetters, page: Page) -> Result<DeadLetterPage, MessagesError> {
         let connection = self.parts.ground.database.acquire().await?;
         let filter = Filter::new(which)?;
         let (limit, offset) = (page.limit(), page.offset());
-        let rows = connection.query(&DEAD_LETTERS, &filter.with(&[&limit, &offset])).await?;
+        let rows = connection.query(&DEAD_LETTERS, &filter.with(&[&limit, &offset, &PAGE_BYTES_MAX])).await?;
         let total = count(&connection, &filter).await?;
         let letters = rows.iter().map(|row| letter(&self.parts.ground, row)).collect::<Result<_, _>>()?;
         Ok(DeadLetterPage { letters, total })

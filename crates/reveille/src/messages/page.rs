@@ -6,6 +6,8 @@ use super::error::MessagesError;
 
 /// The most that one page holds.
 const LIMIT_MAX: u32 = 1000;
+/// The most bytes of payloads that one page holds, unless its first entry alone has more.
+pub(super) const PAGE_BYTES_MAX: i64 = 16 * 1024 * 1024;
 /// Whoever wants to go deeper filters by time.
 const OFFSET_MAX: u32 = 100_000;
 /// The end of the year 9999: PostgreSQL and every client can say it.

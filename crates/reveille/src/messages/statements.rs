@@ -112,7 +112,7 @@ statements! {
     RESOLVE = "messages/settle/resolve.sql" (INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
 
     /// A page of dead letters.
-    DEAD_LETTERS = "messages/dead/list.sql" (TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, TEXT, INT8, INT8);
+    DEAD_LETTERS = "messages/dead/list.sql" (TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, TEXT, INT8, INT8, INT8);
     /// How many dead letters there are.
     COUNT_DEAD_LETTERS = "messages/dead/count.sql" (TEXT, TEXT, TEXT, TIMESTAMPTZ, TIMESTAMPTZ, TEXT);
     /// Which dead letters there are.
@@ -151,9 +151,9 @@ statements! {
     /// Note an event of a message.
     ADD_TRACE = "messages/trace/add.sql" (INT4, TEXT, TEXT, TEXT, TEXT_ARRAY, BYTEA);
     /// What was noted of a message.
-    MESSAGE_TRACES = "messages/trace/of_message.sql" (INT4, TEXT, INT8);
+    MESSAGE_TRACES = "messages/trace/of_message.sql" (INT4, TEXT, INT8, INT8, INT8);
     /// What was noted under a name.
-    NAMED_TRACES = "messages/trace/by_name.sql" (TEXT, INT8, INT8);
+    NAMED_TRACES = "messages/trace/by_name.sql" (TEXT, INT8, INT8, INT8);
     /// Under which names something was noted.
     TRACE_NAMES = "messages/trace/names.sql" (INT8, INT8);
 

@@ -8,12 +8,11 @@ use super::Messages;
 use super::error::MessagesError;
 use super::ids::PartitionUid;
 use super::name::{GroupName, PartitionName, QueueName};
-use super::page::{Page, without_nul};
+use super::page::{PAGE_BYTES_MAX, Page, without_nul};
 use super::payload::Payload;
 use super::statements::{ADD_TRACE, MESSAGE_TRACES, NAMED_TRACES, TRACE_NAMES};
+use crate::database::Param;
 
-/// Traces of one message in one answer.
-const TRACES_MAX: i64 = 1000;
 /// Names one trace may have, and bytes one of them may have: they are indexed.
 const NAMES_MAX: usize = 100;
 const NAME_BYTES_MAX: usize = 1000;
@@ -144,21 +143,30 @@ impl Messages {
         Ok(row.map(|row| row.get("id")))
     }
 
-    /// What was noted about a message, the oldest first; at most 1,000.
-    pub async fn traces(&self, partition: PartitionUid, transaction_id: &str) -> Result<Vec<Trace>, MessagesError> {
+    /// A page of what was noted about a message, the oldest first, and how many there are in all (zero behind the last page).
+    /// A page ends before it has more than 16 MiB of bodies, unless its first alone has more: the next one begins after as
+    /// many as came.
+    pub async fn traces(
+        &self,
+        partition: PartitionUid,
+        transaction_id: &str,
+        page: Page,
+    ) -> Result<(Vec<Trace>, i64), MessagesError> {
         without_nul("the transaction id", transaction_id)?;
         let ground = &self.parts.ground;
-        let Some(entry) = ground.catalog.by_uid(&ground.database, partition).await? else { return Ok(Vec::new()) };
+        let Some(entry) = ground.catalog.by_uid(&ground.database, partition).await? else { return Ok((Vec::new(), 0)) };
         let connection = ground.database.acquire().await?;
-        let rows = connection.query(&MESSAGE_TRACES, &[&entry.id.0, &transaction_id, &TRACES_MAX]).await?;
-        rows.iter().map(Trace::read).collect()
+        let (limit, offset) = (page.limit(), page.offset());
+        let params: [Param<'_>; 5] = [&entry.id.0, &transaction_id, &limit, &offset, &PAGE_BYTES_MAX];
+        let rows = connection.query(&MESSAGE_TRACES, &params).await?;
+        Ok((rows.iter().map(Trace::read).collect::<Result<_, _>>()?, total(&rows)))
     }
 
-    /// A page of what was noted under a name, the oldest first, and how many there are in all (zero behind the last page).
+    /// A page of what was noted under a name, as [`Messages::traces`].
     pub async fn traces_named(&self, name: &str, page: Page) -> Result<(Vec<Trace>, i64), MessagesError> {
         without_nul("the name of a trace", name)?;
         let connection = self.parts.ground.database.acquire().await?;
-        let rows = connection.query(&NAMED_TRACES, &[&name, &page.limit(), &page.offset()]).await?;
+        let rows = connection.query(&NAMED_TRACES, &[&name, &page.limit(), &page.offset(), &PAGE_BYTES_MAX]).await?;
         Ok((rows.iter().map(Trace::read).collect::<Result<_, _>>()?, total(&rows)))
     }
 

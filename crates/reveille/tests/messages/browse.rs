@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reveille::messages::MessageState::{Completed, Dead, Leased, Pending};
-use reveille::messages::{Browse, MessageState, MessagesError, NewTrace, Page, PartitionUid, Pop, Settlement};
+use reveille::messages::{Browse, MessageState, MessagesError, NewTrace, Page, PartitionUid, Pop, Settlement, Trace};
 use reveille::uuid::Uuid;
 
 use crate::pop_kit::{group, none, pop, pop_queue, push_to, texts};
@@ -144,8 +144,8 @@ async fn traces_are_found_by_message_and_by_name() {
     let nowhere = NewTrace::new(PartitionUid(Uuid::nil()), "1", "{}".to_owned());
     assert!(it.messages.trace(nowhere).await.unwrap().is_none());
 
-    let traces = it.messages.traces(uid, "1").await.unwrap();
-    assert_eq!(traces.len(), 1);
+    let (traces, total) = it.messages.traces(uid, "1", Page::default()).await.unwrap();
+    assert_eq!((traces.len(), total), (1, 1));
     assert_eq!((traces[0].event_type.as_str(), traces[0].group.as_deref()), ("info", Some("billing")));
     assert_eq!((traces[0].body.as_bytes(), traces[0].queue.as_str()), (&b"{\"step\":1}"[..], "mail"));
     let (journey, total) = it.messages.traces_named("journey", Page::new(1, 1).unwrap()).await.unwrap();
@@ -153,6 +153,28 @@ async fn traces_are_found_by_message_and_by_name() {
     let (listed, total) = it.messages.trace_names(Page::default()).await.unwrap();
     let counts: Vec<_> = listed.iter().map(|name| (name.name.as_str(), name.traces, name.messages)).collect();
     assert_eq!((counts, total), (vec![("journey", 2, 2), ("x", 1, 1)], 2));
+}
+
+#[tokio::test]
+async fn a_page_of_traces_is_bounded_by_bytes_and_the_next_one_goes_on() {
+    let it = Fixture::new().await;
+    let uid = push_named(&it, "a", &["1"]).await;
+    for size in [6, 6, 6, 1] {
+        let body = "x".repeat(size << 20);
+        it.messages.trace(NewTrace::new(uid, "1", body).names(["trip".to_owned()])).await.unwrap().unwrap();
+    }
+    let messages = &it.messages;
+    let page = |offset| Page::new(100, offset).unwrap();
+    let sizes = |(traces, total): (Vec<Trace>, i64)| {
+        (traces.iter().map(|trace| trace.body.len() >> 20).collect::<Vec<_>>(), total)
+    };
+
+    for offset in [0, 2] {
+        let of_message = sizes(messages.traces(uid, "1", page(offset)).await.unwrap());
+        let named = sizes(messages.traces_named("trip", page(offset)).await.unwrap());
+        let expected = if offset == 0 { vec![6, 6] } else { vec![6, 1] };
+        assert_eq!([of_message, named], [(expected.clone(), 4), (expected, 4)]);
+    }
 }
 
 #[tokio::test]

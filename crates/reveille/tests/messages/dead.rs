@@ -85,6 +85,25 @@ async fn letters_are_filtered_and_paged_with_a_total() {
 }
 
 #[tokio::test]
+async fn a_page_is_bounded_by_bytes_and_the_next_one_goes_on() {
+    let it = Fixture::with(MessagesOptions::default().payload_bytes_max(32 << 20)).await;
+    for size in [17, 6, 6, 6] {
+        push_to(&it.messages, "mail", "a", &[&"x".repeat(size << 20)]).await;
+    }
+    bury_all(&it.messages, "mail", "billing").await;
+    let messages = &it.messages;
+    let sizes = |offset| async move {
+        let page = messages.dead_letters(&DeadLetters::all(), Page::new(100, offset).unwrap()).await.unwrap();
+        let of = |letter: &reveille::messages::DeadLetter| letter.payload.as_ref().unwrap().len() >> 20;
+        (page.letters.iter().map(of).collect::<Vec<_>>(), page.total)
+    };
+
+    assert_eq!(sizes(0).await, (vec![6, 6], 4));
+    assert_eq!(sizes(2).await, (vec![6], 4));
+    assert_eq!(sizes(3).await, (vec![17], 4), "what is larger than a page comes alone");
+}
+
+#[tokio::test]
 async fn a_redriven_message_comes_again_to_its_own_group_alone_behind_what_came_meanwhile() {
     let it = Fixture::new().await;
     let sent = it.messages.push_one(item("mail", "a", "bad").transaction_id("t-1")).await.unwrap();

@@ -7,7 +7,10 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
 
+use crate::budget::{Share, held};
+use crate::fault::OVERLOADED;
 use crate::problem::Problem;
+use crate::service::Service;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const UNWRITABLE: Problem =
@@ -24,9 +27,12 @@ pub(super) struct Pagination {
 }
 
 impl Pagination {
+    /// A page that ended early, because of its bytes, says so by its limit: the next one begins that much further on.
     pub(super) fn new((limit, offset): (u32, u32), shown: usize, total: i64) -> Self {
         let behind = i64::from(offset) + i64::try_from(shown).unwrap_or(i64::MAX);
-        Self { limit, offset, total, has_more: behind < total }
+        let has_more = behind < total;
+        let cut = u32::try_from(shown).ok().filter(|shown| has_more && *shown > 0);
+        Self { limit: cut.unwrap_or(limit), offset, total, has_more }
     }
 }
 
@@ -44,6 +50,21 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
 
 pub(super) fn ok(value: &impl Serialize) -> Response {
     json(StatusCode::OK, value)
+}
+
+/// What may be large, as long as there is room for it among all answers that their clients have not taken yet.
+pub(super) fn large(service: &Service, value: &impl Serialize) -> Result<Response, Problem> {
+    weighed(service, serde_json::to_vec(value).map_err(|_| UNWRITABLE)?)
+}
+
+/// The same for what is spelt already.
+pub(super) fn weighed(service: &Service, bytes: Vec<u8>) -> Result<Response, Problem> {
+    let mut share = Share::default();
+    if !service.answers.take(&mut share, bytes.len()) {
+        service.figures.overloaded.add(1);
+        return Err(OVERLOADED);
+    }
+    Ok(of_bytes(StatusCode::OK, held(bytes, share)))
 }
 
 pub(super) fn of_bytes(status: StatusCode, bytes: impl Into<Bytes>) -> Response {

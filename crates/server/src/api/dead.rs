@@ -20,8 +20,8 @@ use crate::wire::query::Query;
 
 /// Letters of one page, if nothing is said.
 const PAGE: u32 = 100;
-/// Letters of one page at most: each may be as large as a payload may be.
-const PAGE_MAX: u32 = 1000;
+/// Letters of one page at most. How many bytes is up to the library.
+pub(super) const PAGE_MAX: u32 = 1000;
 /// Named in one request.
 const LETTERS_MAX: usize = 10_000;
 
@@ -29,11 +29,12 @@ pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> R
     let page = page(&query, PAGE)?;
     let which = Which::asked(&query).read()?;
     let found = service.messages.dead_letters(&which, Page::new(page.0, page.1)?).await?;
-    Ok(answer::ok(&Told {
+    let told = Told {
         messages: found.letters.iter().map(Letter::new).collect(),
         total: found.total,
         pagination: Pagination::new(page, found.letters.len(), found.total),
-    }))
+    };
+    answer::large(&service, &told)
 }
 
 /// Back to work: the letters named in `ids`, or all that match.

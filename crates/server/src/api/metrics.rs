@@ -118,7 +118,7 @@ fn outcomes(page: &mut Page, service: &Service) {
         "outcome",
         &[("committed", figures.transactions.read()), ("refused", figures.transactions_refused.read())],
     );
-    page.one("reveille_overloaded_total", "Pops refused with 429.", figures.overloaded.read());
+    page.one("reveille_overloaded_total", "Pops, and pages of payloads, refused with 429.", figures.overloaded.read());
     page.one("reveille_answer_bytes", "Bytes of answers that clients have not taken yet.", service.answers.taken());
 }
 

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::answer::{self, Pagination};
-use super::dead::page;
+use super::dead::{PAGE_MAX, page};
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::{Carried, parse, present};
@@ -75,13 +75,14 @@ pub(super) async fn add(State(service): State<Arc<Service>>, body: Bytes) -> Res
 pub(super) async fn of_message(
     State(service): State<Arc<Service>>,
     Names((partition, transaction)): Names<(String, String)>,
+    query: Query,
 ) -> Result<Response, Problem> {
-    let traces = match names::partition_uid(&partition) {
-        Some(partition) => service.messages.traces(partition, &transaction).await?,
-        None => Vec::new(),
+    let page = page(&query, PAGE_MAX)?;
+    let found = match names::partition_uid(&partition) {
+        Some(partition) => service.messages.traces(partition, &transaction, Page::new(page.0, page.1)?).await?,
+        None => (Vec::new(), 0),
     };
-    let told: Vec<Told<'_>> = traces.iter().map(Told::new).collect();
-    Ok(answer::ok(&Noted { traces: told, total: None, pagination: None }))
+    answer::large(&service, &Noted::new(page, &found))
 }
 
 pub(super) async fn by_name(
@@ -90,10 +91,8 @@ pub(super) async fn by_name(
     query: Query,
 ) -> Result<Response, Problem> {
     let page = page(&query, PAGE)?;
-    let (traces, total) = service.messages.traces_named(&name, Page::new(page.0, page.1)?).await?;
-    let told: Vec<Told<'_>> = traces.iter().map(Told::new).collect();
-    let pagination = Some(Pagination::new(page, told.len(), total));
-    Ok(answer::ok(&Noted { traces: told, total: Some(total), pagination }))
+    let found = service.messages.traces_named(&name, Page::new(page.0, page.1)?).await?;
+    answer::large(&service, &Noted::new(page, &found))
 }
 
 pub(super) async fn names(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
@@ -115,10 +114,15 @@ pub(super) async fn names(State(service): State<Arc<Service>>, query: Query) -> 
 #[derive(Debug, Serialize)]
 struct Noted<'a> {
     traces: Vec<Told<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pagination: Option<Pagination>,
+    total: i64,
+    pagination: Pagination,
+}
+
+impl<'a> Noted<'a> {
+    fn new(page: (u32, u32), (traces, total): &'a (Vec<Trace>, i64)) -> Self {
+        let pagination = Pagination::new(page, traces.len(), *total);
+        Self { traces: traces.iter().map(Told::new).collect(), total: *total, pagination }
+    }
 }
 
 #[derive(Debug, Serialize)]

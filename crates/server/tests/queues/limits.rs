@@ -2,7 +2,7 @@
 
 use reveille::messages::MessagesOptions;
 use reveille_testkit::TestDatabase;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::support::{House, Node, ack, reply, request};
@@ -92,6 +92,48 @@ async fn an_answer_that_finds_no_room_gives_its_messages_back_uncharged() {
     assert_eq!(reply(&mut dawdler).await.messages().len(), 1);
     let second = house.get("/api/v1/pop/queue/b?wait=true&timeout=20000").await;
     assert_eq!(second.messages()[0]["deliveryAttempt"], 1);
+}
+
+/// Makes dead letters of six megabytes each.
+async fn bury(house: &House, letters: usize) {
+    let large = format!("\"{}\"", "x".repeat(6_000_000));
+    for _ in 0..letters {
+        house.push("graves", &large).await;
+        let message = house.get("/api/v1/pop/queue/graves").await.messages()[0].clone();
+        assert_eq!(house.post("/api/v1/ack", ack(&message, "dlq")).await.json()[0]["dlq"], true);
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_large_dead_letters_ends_early_and_says_where_to_go_on() {
+    let house = House::new().await;
+    bury(&house, 3).await;
+
+    let first = house.get("/api/v1/dlq").await.json();
+    let second = house.get("/api/v1/dlq?offset=2").await.json();
+
+    let letters = |page: &Value| page["messages"].as_array().unwrap().len();
+    assert_eq!([letters(&first), letters(&second)], [2, 1]);
+    assert_eq!(first["pagination"], json!({"limit": 2, "offset": 0, "total": 3, "hasMore": true}));
+    assert_eq!(second["pagination"], json!({"limit": 100, "offset": 2, "total": 3, "hasMore": false}));
+}
+
+#[tokio::test]
+async fn a_page_that_finds_no_room_is_to_be_asked_for_again() {
+    let house = House::with(|options| options.max_in_flight(8 * 1024 * 1024)).await;
+    bury(&house, 1).await;
+    house.push("a", &format!("\"{}\"", "x".repeat(6_000_000))).await;
+    let mut dawdler = house.client().connect().await;
+    dawdler.write_all(&request("GET", "/api/v1/pop/queue/a", None)).await.unwrap();
+    while house.get("/api/v1/status").await.json()["answerBytesInFlight"].as_i64() < Some(6_000_000) {
+        tokio::task::yield_now().await;
+    }
+
+    let refused = house.get("/api/v1/dlq").await;
+
+    assert_eq!((refused.status, refused.code().as_str()), (429, "overloaded"));
+    assert_eq!(reply(&mut dawdler).await.messages().len(), 1);
+    assert_eq!(house.get("/api/v1/dlq").await.json()["total"], 1);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! How the queues of this process are doing, without asking the database.
 
+use std::sync::atomic::Ordering;
+
 use reveille_wake::{Link, Pace};
 
 use super::Messages;
@@ -27,6 +29,11 @@ pub struct MessagesFigures {
     pub lanes: Vec<LaneFigures>,
     /// Acks that came without a lease.
     pub unfenced_acknowledgements: u64,
+    /// Messages that went to the dead letters because they were claimed too often without an answer, found by pops of this
+    /// process.
+    pub buried_by_claims: u64,
+    /// Groups that upkeep of this process had to tell of messages that waited for them. Anything but zero is a defect.
+    pub repairs: u64,
 }
 
 impl Messages {
@@ -45,6 +52,8 @@ impl Messages {
             link: parts.ground.database.link(),
             lanes,
             unfenced_acknowledgements: self.unfenced_acknowledgements(),
+            buried_by_claims: parts.ground.tally.buried.load(Ordering::Relaxed),
+            repairs: parts.ground.tally.repairs.load(Ordering::Relaxed),
         }
     }
 

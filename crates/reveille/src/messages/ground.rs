@@ -1,6 +1,7 @@
 //! What every part of the queues stands on: database, options, names, bell, and the tasks that must end with them.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,9 +20,19 @@ pub(super) struct Ground {
     pub(super) catalog: Catalog,
     pub(super) bell: Arc<Bell>,
     pub(super) seal: Seal,
+    pub(super) tally: Tally,
     pub(super) tasks: TaskTracker,
     /// Cancelled when the queues close, or when the last of their users is gone.
     pub(super) end: CancellationToken,
+}
+
+/// What happened by itself since these queues were opened, without anybody being told of it in an answer.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Messages that claims sent to the dead letters.
+    pub(super) buried: AtomicU64,
+    /// Groups that had not been told of a message.
+    pub(super) repairs: AtomicU64,
 }
 
 impl Ground {
@@ -31,6 +42,7 @@ impl Ground {
             catalog: Catalog::default(),
             bell,
             seal: Seal::new(&options.key_ring),
+            tally: Tally::default(),
             tasks: TaskTracker::new(),
             end: CancellationToken::new(),
             database,

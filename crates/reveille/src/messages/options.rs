@@ -98,8 +98,9 @@ impl MessagesOptions {
         self
     }
 
-    /// How many bytes one pop may bring from one partition, unless its first segment alone has more. Default: 8 MiB; zero
-    /// brings one segment at a time.
+    /// How many bytes one pop may bring. Its partitions share them, with 64 KiB for each at least, and each may bring one
+    /// segment (what was pushed to it together) beyond its share: nothing else bounds what a pop of many partitions with large
+    /// messages takes in memory. Default: 8 MiB; zero brings one segment of each partition at a time.
     #[must_use]
     pub fn pop_bytes_max(mut self, bytes: i64) -> Self {
         self.pop_bytes_max = bytes.max(0);

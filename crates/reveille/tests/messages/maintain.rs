@@ -162,6 +162,7 @@ async fn books_that_are_in_order_need_no_repair_and_books_that_are_not_are_repai
     assert_eq!(it.messages.maintain().await.unwrap().repairs, 0);
     client.execute("delete from reveille.cursor", &[]).await.unwrap();
     assert_eq!(it.messages.maintain().await.unwrap().repairs, 2, "two partitions had lost their cursors");
+    assert_eq!(it.messages.figures().repairs, 3, "since the start");
     let report = it.messages.chores().await.unwrap();
     let reconcile = report.iter().find(|chore| chore.name == "reconcile").unwrap();
     assert!(reconcile.figures.contains("\"repairs\": 2") && reconcile.done_at.is_some());

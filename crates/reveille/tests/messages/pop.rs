@@ -249,6 +249,40 @@ async fn large_payloads_are_bounded_by_bytes_and_come_byte_for_byte() {
     assert!(batch.messages().all(|message| message.payload.as_bytes() == payload.as_bytes()));
 }
 
+#[tokio::test]
+async fn the_partitions_of_a_pop_share_its_bytes() {
+    let it = Fixture::with(MessagesOptions::default().pop_bytes_max(1 << 20)).await;
+    let payload = "x".repeat(40_000);
+    for _ in 0..4 {
+        for number in 0..16 {
+            push_to(&it.messages, "mail", &number.to_string(), &[&payload]).await;
+        }
+    }
+    let ask = || Pop::queue(queue("mail")).batch(1000).partitions(16);
+
+    let first = pop(&it.messages, ask()).await.unwrap();
+    let second = soon(it.messages.next(&first, ask())).await.unwrap().batch.unwrap();
+
+    // A sixteenth is 64 KiB, which the second message of a partition goes beyond and no third begins in.
+    let each = |batch: &reveille::messages::Batch| {
+        batch.partitions.iter().map(|partition| partition.messages.len()).collect::<Vec<_>>()
+    };
+    assert_eq!([each(&first), each(&second)], [[2; 16], [2; 16]]);
+}
+
+#[tokio::test]
+async fn a_wide_pop_brings_a_fair_part_of_the_one_partition_that_is_full() {
+    let it = Fixture::with(MessagesOptions::default().pop_bytes_max(1 << 20)).await;
+    let payload = "x".repeat(20_000);
+    for _ in 0..5 {
+        push_to(&it.messages, "mail", "full", &[&payload]).await;
+    }
+
+    let batch = pop(&it.messages, Pop::queue(queue("mail")).batch(1000).partitions(1000)).await.unwrap();
+
+    assert_eq!(batch.len(), 4, "64 KiB, and the rest of the message that goes beyond");
+}
+
 /// Behind a transaction pooler every statement is a transaction of its own, with settings of its own.
 #[tokio::test]
 async fn without_named_statements_and_session_settings_pops_bring_the_same() {

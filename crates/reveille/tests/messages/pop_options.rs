@@ -136,6 +136,7 @@ async fn a_message_that_was_claimed_too_often_goes_to_the_dead_letters_inside_th
         client.query_one("select seq, payload, deliveries, error from reveille.dead_letter", &[]).await.unwrap();
     assert_eq!((letter.get::<_, i64>(0), letter.get::<_, &[u8]>(1)), (1, &b"poison"[..]));
     assert_eq!((letter.get::<_, i32>(2), letter.get::<_, &str>(3)), (3, "claimed 3 times without an answer"));
+    assert_eq!(it.messages.figures().buried_by_claims, 1);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer;
+use crate::figures::Figures;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::{Objects, parse};
@@ -80,11 +81,18 @@ async fn settle(service: &Service, said: Vec<Said>, group: Option<String>) -> Re
     let told = became.into_iter().zip(&said).enumerate();
     let told: Vec<Told<'_>> = told.map(|(index, (became, said))| Told::new(index, said, became, &names)).collect();
     for item in &told {
-        let counter = if item.success { &service.figures.acked } else { &service.figures.ack_refused };
-        counter.add(1);
-        service.figures.dead.add(usize::from(item.dlq));
+        if item.success {
+            count_settled(&service.figures, item.dlq);
+        } else {
+            service.figures.ack_refused.add(1);
+        }
     }
     answer::ok(&told)
+}
+
+pub(super) fn count_settled(figures: &Figures, dead: bool) {
+    figures.acked.add(1);
+    figures.dead.add(usize::from(dead));
 }
 
 /// What became of an item, or why it could not be asked.

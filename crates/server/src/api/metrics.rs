@@ -111,7 +111,11 @@ fn outcomes(page: &mut Page, service: &Service) {
         "outcome",
         &[("settled", figures.acked.read()), ("refused", figures.ack_refused.read())],
     );
-    page.one("reveille_dead_letters_total", "Messages that an ack sent to the dead letters.", figures.dead.read());
+    page.one(
+        "reveille_dead_letters_total",
+        "Messages that went to the dead letters: by an ack, or because they were claimed too often.",
+        figures.dead.read() + service.messages.figures().buried_by_claims,
+    );
     page.many(
         "reveille_transactions_total",
         "Transactions by outcome.",
@@ -125,6 +129,7 @@ fn outcomes(page: &mut Page, service: &Service) {
 fn registry(page: &mut Page, service: &Service) {
     let messages = service.messages.figures();
     page.one("ack_unfenced_total", "Acks that named no lease.", messages.unfenced_acknowledgements);
+    page.one("reveille_repairs_total", "Groups that had to be told of messages: each is a defect.", messages.repairs);
     page.one("reveille_waiting_pops", "Pops that wait or are being answered.", messages.waiting);
     page.one("reveille_parked_requests", "Long polls that are open.", service.figures.parked.read());
     page.many(

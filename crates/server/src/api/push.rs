@@ -150,12 +150,18 @@ fn word(outcome: &PushOutcome) -> &'static str {
 
 fn count(figures: &Figures, answers: &[Result<Pushed, Problem>]) {
     for answer in answers {
-        let counter = match answer.as_ref().map(|pushed| word(&pushed.outcome)) {
-            Ok("duplicate") => &figures.duplicates,
-            Ok("buffered") => &figures.buffered,
-            Ok(_) => &figures.pushed,
-            Err(_) => &figures.push_refused,
-        };
-        counter.add(1);
+        match answer {
+            Ok(pushed) => count_stored(figures, &pushed.outcome),
+            Err(_) => figures.push_refused.add(1),
+        }
     }
+}
+
+pub(super) fn count_stored(figures: &Figures, outcome: &PushOutcome) {
+    let counter = match word(outcome) {
+        "duplicate" => &figures.duplicates,
+        "buffered" => &figures.buffered,
+        _ => &figures.pushed,
+    };
+    counter.add(1);
 }

@@ -15,7 +15,8 @@ use uuid::Uuid;
 
 use super::ack::{self, Said};
 use super::answer;
-use super::push::Item;
+use super::push::{self, Item};
+use crate::figures::Figures;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::{Bounded, Objects, parse, present};
@@ -158,7 +159,10 @@ impl<'b> Operation<'b> {
 async fn commit(service: &Service, changes: Changes, parts: &[Part]) -> Result<Result<Vec<Value>, Refusal>, Problem> {
     let refused = |reason, sentence| Ok(Err(Refusal { reason, sentence }));
     match service.messages.transaction(changes).await {
-        Ok(TransactionOutcome::Committed { pushed, settled }) => Ok(Ok(results(parts, pushed, settled))),
+        Ok(TransactionOutcome::Committed { pushed, settled }) => {
+            count(&service.figures, &pushed, &settled);
+            Ok(Ok(results(parts, pushed, settled)))
+        }
         Ok(TransactionOutcome::Duplicate { push, of }) => {
             refused("duplicate", format!("push {push} was stored before, as message {of}"))
         }
@@ -171,6 +175,20 @@ async fn commit(service: &Service, changes: Changes, parts: &[Part]) -> Result<R
         Err(error @ MessagesError::Nul { .. }) => refused("bad_request", error.to_string()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// As if each had come alone. What a refused transaction would have done was not done, and counts as nothing.
+fn count(figures: &Figures, pushed: &[Pushed], settled: &[Settled]) {
+    for pushed in pushed {
+        push::count_stored(figures, &pushed.outcome);
+    }
+    for settled in settled {
+        ack::count_settled(figures, is_dead(*settled));
+    }
+}
+
+fn is_dead(settled: Settled) -> bool {
+    matches!(settled, Settled::Done { dead: true, .. })
 }
 
 fn results(parts: &[Part], pushed: Vec<Pushed>, settled: Vec<Settled>) -> Vec<Value> {
@@ -189,7 +207,7 @@ fn results(parts: &[Part], pushed: Vec<Pushed>, settled: Vec<Settled>) -> Vec<Va
             })
         }
         Part::Ack { transaction_id } => {
-            let dead = matches!(settled.next(), Some(Settled::Done { dead: true, .. }));
+            let dead = settled.next().is_some_and(is_dead);
             json!({
                 "index": index, "type": "ack", "success": true, "transactionId": transaction_id, "error": null, "dlq": dead,
             })

@@ -195,6 +195,71 @@ async fn status_and_metrics_tell_what_happened() {
     parked.reply().await.messages();
 }
 
+async fn assert_metrics(house: &House, lines: &[&str]) {
+    let metrics = house.get("/metrics").await;
+    for line in lines {
+        assert!(metrics.body.lines().any(|found| found == *line), "{line}\n{}", metrics.body);
+    }
+}
+
+#[tokio::test]
+async fn what_a_transaction_does_is_counted_as_if_it_were_done_alone() {
+    let house = House::new().await;
+    house.post("/api/v1/push", r#"{"items":[{"queue":"q","payload":1},{"queue":"q","payload":2}]}"#).await;
+    let messages = house.get("/api/v1/pop/queue/q?batch=2").await.messages();
+    let done = |message: &serde_json::Value, status| ack(message, status).replacen('{', r#"{"type":"ack","#, 1);
+    let both = format!("{},{}", done(&messages[0], "completed"), done(&messages[1], "dlq"));
+    let push = r#"{"type":"push","items":[{"queue":"out","payload":1},{"queue":"out","payload":2}]}"#;
+    let nonsense = r#"{"type":"ack","transactionId":"x","partitionId":"nonsense"}"#;
+
+    let committed = house.post("/api/v1/transaction", format!(r#"{{"operations":[{both},{push}]}}"#)).await.json();
+    let refused = house.post("/api/v1/transaction", format!(r#"{{"operations":[{push},{nonsense}]}}"#)).await.json();
+
+    assert_eq!((&committed["success"], &refused["success"]), (&json!(true), &json!(false)), "{committed}");
+    let lines = [
+        "reveille_push_messages_total{outcome=\"queued\"} 4",
+        "reveille_ack_messages_total{outcome=\"settled\"} 2",
+        "reveille_dead_letters_total 1",
+        "reveille_transactions_total{outcome=\"committed\"} 1",
+        "reveille_transactions_total{outcome=\"refused\"} 1",
+    ];
+    assert_metrics(&house, &lines).await;
+}
+
+#[tokio::test]
+async fn a_message_that_was_claimed_too_often_is_counted_among_the_dead_letters() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    house.get("/api/v1/pop/queue/q").await.messages();
+    let client = house.db.client().await;
+    // As if the lease of its only claim had ended.
+    let over = "update reveille.queue set max_deliveries = 1;
+        update reveille.cursor set lease_until = clock_timestamp() - interval '1 s', due_at = clock_timestamp() - interval '1 s'";
+    client.batch_execute(over).await.unwrap();
+
+    house.get("/api/v1/pop/queue/q").await.assert_nothing();
+
+    assert_metrics(&house, &["reveille_dead_letters_total 1"]).await;
+    assert_eq!(house.get("/api/v1/status").await.json()["messages"]["deadLettered"], 1);
+}
+
+#[tokio::test]
+async fn repairs_of_the_books_are_told() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    let message = house.get("/api/v1/pop/queue/q").await.messages()[0].clone();
+    house.post("/api/v1/ack", ack(&message, "completed")).await;
+    house.push("q", "2").await;
+    assert_metrics(&house, &["reveille_repairs_total 0"]).await;
+    let broken = "update reveille.head set fresh_at = null; update reveille.cursor set due_at = null";
+    house.db.client().await.batch_execute(broken).await.unwrap();
+
+    house.handle.messages().maintain().await.unwrap();
+
+    assert_metrics(&house, &["reveille_repairs_total 1"]).await;
+    assert_eq!(house.get("/api/v1/status").await.json()["messages"]["repairs"], 1);
+}
+
 #[tokio::test]
 async fn what_is_not_there_is_told_in_json() {
     let house = House::new().await;

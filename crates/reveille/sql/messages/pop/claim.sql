@@ -1,10 +1,11 @@
 -- Claim partitions for consumers and read what they lease.
 -- Slots, the consumer that has waited longest first: $1 group, $2 consumer, $3 messages the consumer wants in all, $4 its
 -- nonce, $5 whether it acks by being served, $6 the partition it names (null for any). One slot is room for one partition.
--- $7 the most bytes one partition may bring, unless its first segment alone has more. $8 whether the claim waits for the disk.
+-- $7 the most bytes each partition may bring, unless its first segment alone has more. $8 whether the claim waits for the disk.
 -- $9 since when it must be due, of slots for any partition; what is due since before is left for a search from the start.
 -- A row for each claimed partition and segment of it; also a row without segment for what was only passed (dead, too old), and
--- one for each group of which more is due than the consumers whose slots met it have room for.
+-- one for each group of which more is due than the consumers whose slots met it have room for. Every row says how many
+-- messages the whole claim sent to the dead letters.
 -- locks:  the claimed cursors, skipping locked ones; nothing else
 -- plan:   index scan using cursor_due
 -- fences: every claim has a new epoch and its consumer's nonce
@@ -240,7 +241,8 @@ with slot as materialized (
 )
 select claimed.consumer, claimed.grp, claimed.partition, claimed.queue, claimed.epoch, claimed.start, claimed.through,
        claimed.deliveries, claimed.failures, claimed.lease_s, claimed.more, claimed.take > 0 as leased,
-       part.first, part.at, part.key_id, part.gone, part.ids, part.transaction_ids, part.payloads, part.trace_ids, part.producers
+       part.first, part.at, part.key_id, part.gone, part.ids, part.transaction_ids, part.payloads, part.trace_ids, part.producers,
+       (select count(*) from buried) as buried
 from answer as claimed
 left join lateral (
   select segment.last_seq,

@@ -1,5 +1,7 @@
 //! The chores, step by step.
 
+use std::sync::atomic::Ordering;
+
 use reveille_wake::Cause;
 use tracing::error;
 
@@ -106,6 +108,7 @@ async fn reconcile(
         };
         error!(queue, partition, group, "a group had not been told of messages that wait for it: this is a defect");
         done.repairs += 1;
+        ground.tally.repairs.fetch_add(1, Ordering::Relaxed);
         let partition = Some(PartitionId(partition));
         ground.bell.freed_by(QueueId(queue), GroupId(group), partition, Cause::Heartbeat);
     }

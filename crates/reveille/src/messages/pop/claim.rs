@@ -4,6 +4,7 @@
 //! take any: the same row must not be found twice.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use tokio_postgres::Row;
@@ -12,11 +13,15 @@ use uuid::Uuid;
 use super::marks::START;
 use super::wish::{Spot, Wish};
 use crate::database::{Connection, DatabaseError, Param};
+use crate::messages::ground::Ground;
 use crate::messages::ids::{GroupId, PartitionId};
 use crate::messages::statements::{CLAIM, CLAIM_PLAIN};
 
 /// More slots than this do not fit into one look; every demand has room for one partition at least.
 const SLOTS_MAX: usize = 4096;
+
+/// With less, a pop of a thousand partitions of which one is full would bring a handful of messages.
+const BYTES_EACH_MIN: i64 = 64 * 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Slots {
@@ -75,11 +80,12 @@ impl Slots {
     }
 
     /// Claims, durably if something is acked by it. A crash after any other claim only brings the messages again.
-    pub(super) async fn claim(&self, connection: &Connection, bytes_max: i64) -> Result<Vec<Row>, DatabaseError> {
+    pub(super) async fn claim(&self, connection: &Connection, ground: &Ground) -> Result<Vec<Row>, DatabaseError> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
         let durable = self.autos.contains(&true);
+        let bytes_max = fair_share(ground.options.pop_bytes_max, self.widest());
         let params: [Param<'_>; 9] = [
             &self.groups,
             &self.consumers,
@@ -91,16 +97,36 @@ impl Slots {
             &durable,
             &self.since,
         ];
-        connection.query(&CLAIM, &params).await
+        let rows = connection.query(&CLAIM, &params).await?;
+        let buried: i64 = rows.first().map_or(0, |row| row.get("buried"));
+        ground.tally.buried.fetch_add(buried.unsigned_abs(), Ordering::Relaxed);
+        Ok(rows)
+    }
+
+    /// How many slots the consumer has that has most; those of one stand together.
+    fn widest(&self) -> usize {
+        self.consumers.chunk_by(|one, next| one == next).map(<[i32]>::len).max().unwrap_or(0)
     }
 
     /// The same for slots of plain queues that want one partition each and do not ack by it.
-    pub(super) async fn claim_plain(&self, connection: &Connection, bytes_max: i64) -> Result<Vec<Row>, DatabaseError> {
+    pub(super) async fn claim_plain(
+        &self,
+        connection: &Connection,
+        ground: &Ground,
+    ) -> Result<Vec<Row>, DatabaseError> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
+        let bytes_max = ground.options.pop_bytes_max;
         let params: [Param<'_>; 7] =
             [&self.groups, &self.consumers, &self.batches, &self.nonces, &self.named, &bytes_max, &self.since];
         connection.query(&CLAIM_PLAIN, &params).await
     }
+}
+
+/// What each of so many partitions may bring of a pop's bytes. Everybody in a statement has the share of the widest pop: a
+/// neighbour may get less than it had room for, never more.
+pub(super) fn fair_share(bytes_max: i64, partitions: usize) -> i64 {
+    let each = bytes_max / i64::try_from(partitions).unwrap_or(i64::MAX).max(1);
+    each.max(BYTES_EACH_MIN.min(bytes_max))
 }

@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::claim::fair_share;
 use super::homeless::{self, Afloat};
 use super::segment::Claimed;
 use super::{Place, Pop};
@@ -196,7 +197,8 @@ impl Continuing {
         if partitions.is_empty() {
             return Ok(answers);
         }
-        let bytes_max = self.ground.options.pop_bytes_max;
+        let widest = items.iter().map(|item| item.leases.len()).max().unwrap_or(0);
+        let bytes_max = fair_share(self.ground.options.pop_bytes_max, widest);
         let params: [Param<'_>; 8] =
             [&partitions, &groups, &nonces, &throughs, &consumers, &batches, &nexts, &bytes_max];
         let rows = connection.query(&NEXT, &params).await?;

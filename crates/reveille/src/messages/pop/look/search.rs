@@ -180,9 +180,9 @@ impl Looker {
             }
         }
         self.pulse().passed_over(&direct);
-        let bytes_max = self.ground.options.pop_bytes_max;
+        let ground = &self.ground;
         let (claimed, claimed_general) =
-            tokio::join!(plain.claim_plain(connection, bytes_max), general.claim(connection, bytes_max));
+            tokio::join!(plain.claim_plain(connection, ground), general.claim(connection, ground));
         let (claimed, claimed_general) = (claimed?, claimed_general?);
         self.take(connection, &claimed, wishes, report).await?;
         self.take(connection, &claimed_general, wishes, report).await?;
@@ -237,11 +237,11 @@ impl Looker {
             return Ok(Vec::new());
         }
         let spots = distinct(spots);
-        let bytes_max = self.ground.options.pop_bytes_max;
+        let ground = &self.ground;
         let (fresh, claimed, claimed_named, next) = tokio::join!(
             self.spread(connection, &spots, &since),
-            any.claim(connection, bytes_max),
-            named.claim(connection, bytes_max),
+            any.claim(connection, ground),
+            named.claim(connection, ground),
             self.ask(connection, &spots, &since),
         );
         // Every one of them is told what it got before an error of another ends the look.
@@ -281,7 +281,7 @@ impl Looker {
             if slots.is_empty() {
                 break;
             }
-            let rows = slots.claim(connection, self.ground.options.pop_bytes_max).await?;
+            let rows = slots.claim(connection, &self.ground).await?;
             self.take(connection, &rows, wishes, report).await?;
         }
         for (number, tried) in &tried {

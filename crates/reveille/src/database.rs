@@ -55,6 +55,7 @@ pub use connection::{Connection, Param};
 pub use connector::Purpose;
 pub use durability::Durability;
 pub use error::DatabaseError;
+pub(crate) use examine::stranded;
 pub use examine::{ConnectionCounts, Examination, ExamineOptions, Facts, Finding, Verdict, XminHolder};
 pub use migrate::Migrated;
 pub use migrate::source::{Function, Migration, SchemaSource};

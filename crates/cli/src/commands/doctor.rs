@@ -77,5 +77,6 @@ fn facts(seen: &Examination) -> Value {
         "xmin_holders": holders,
         "notify_queue": facts.notify_queue,
         "connections": connections,
+        "stranded": facts.stranded,
     })
 }

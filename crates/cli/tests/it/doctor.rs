@@ -11,9 +11,14 @@ async fn a_healthy_database_has_a_line_for_every_question() {
     let ran = Home::new().run(&["doctor", "--database-url", &db.url()]).await;
 
     ran.assert_code(0);
-    for (verdict, name) in
-        [("ok", "postgres"), ("ok", "schema"), ("ok", "listen"), ("ok", "clock"), ("ok", "connections")]
-    {
+    for (verdict, name) in [
+        ("ok", "postgres"),
+        ("ok", "schema"),
+        ("ok", "listen"),
+        ("ok", "clock"),
+        ("ok", "connections"),
+        ("ok", "stranded"),
+    ] {
         let found = ran.stdout.lines().any(|line| line.starts_with(&format!("{verdict:4}  {name:12}  ")));
         assert!(found, "{name}: {}", ran.stdout);
     }
@@ -46,6 +51,7 @@ async fn findings_and_facts_are_there_for_programs() {
     assert!(seen["facts"]["listen_echo_ms"].as_f64().unwrap() > 0.0);
     assert!(seen["facts"]["schema_version"].as_i64().unwrap() > 0);
     assert!(seen["facts"]["connections"]["allowed"].as_i64().unwrap() > 0);
+    assert_eq!(seen["facts"]["stranded"], 0);
     for finding in seen["findings"].as_array().unwrap() {
         assert!(["ok", "warn", "fail"].contains(&finding["verdict"].as_str().unwrap()), "{finding}");
         assert!(finding["name"].is_string() && finding["sentence"].is_string() && finding["remedy"].is_string());

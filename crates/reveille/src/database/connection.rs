@@ -251,7 +251,7 @@ impl Connection {
     }
 
     /// Ask the server to stop, on a connection of its own, and use this one no more.
-    fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.spent.store(true, Ordering::Relaxed);
         let (cancel, tls) = (self.client.cancel_token(), self.tls.clone());
         self.shared.tasks.spawn(timeout(PATIENCE, async move { cancel.cancel_query(tls).await }));

@@ -3,7 +3,7 @@
 //! Promises an answer to every question even when another one fails, and no question that takes longer than a few
 //! seconds. Returns facts for programs and findings for people.
 //!
-//! Next: [`listen`], [`clock`], [`holders`], [`room`].
+//! Next: [`listen`], [`clock`], [`holders`], [`room`], [`books`].
 
 use std::time::Duration;
 
@@ -13,10 +13,12 @@ use super::Database;
 use super::connector::Purpose;
 use super::durability::Durability;
 use super::error::DatabaseError;
+pub(crate) use books::stranded;
 pub use finding::{Finding, Verdict};
 pub use holders::XminHolder;
 pub use room::ConnectionCounts;
 
+mod books;
 mod clock;
 mod finding;
 mod holders;
@@ -89,6 +91,8 @@ pub struct Facts {
     pub notify_queue: Option<f64>,
     /// Connections allowed and in use.
     pub connections: Option<ConnectionCounts>,
+    /// Places whose messages nothing would ever bring to their group; `None` also when that takes too long to read.
+    pub stranded: Option<i64>,
 }
 
 /// Everything the doctor found.
@@ -114,9 +118,11 @@ pub(crate) async fn examine(database: &Database, options: &ExamineOptions) -> Ex
     let Some(connection) = seen.ask("connection", database.connection(Purpose::Examine)).await else {
         return seen;
     };
+    let mut usable = false;
     if let Some(status) = seen.ask("schema", database.schema_status()).await {
         seen.findings.push(schema::judge(&status));
         seen.facts.schema_version = Some(status.found);
+        usable = status.usable().is_ok();
     }
     if let Some(durability) = seen.ask("durability", Durability::read(&connection)).await {
         seen.findings.extend(schema::judge_durability(&durability));
@@ -141,6 +147,11 @@ pub(crate) async fn examine(database: &Database, options: &ExamineOptions) -> Ex
     if let Some(counts) = seen.ask("connections", room::connections(&connection)).await {
         seen.findings.push(room::judge_connections(counts, options.connections_needed));
         seen.facts.connections = Some(counts);
+    }
+    // The last one: it may cost the connection. Without our tables there is nothing to be stranded in.
+    if usable && let Some(stranded) = seen.ask("stranded", books::stranded_in_time(&connection)).await {
+        seen.findings.push(books::judge(stranded));
+        seen.facts.stranded = stranded;
     }
     seen
 }

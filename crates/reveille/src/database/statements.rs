@@ -61,6 +61,8 @@ statements! {
     NOTIFY_QUEUE = "database/examine/notify_queue.sql" ();
     /// Connections allowed, reserved and in use.
     CONNECTIONS = "database/examine/connections.sql" ();
+    /// How many cursors nobody would ever look at.
+    STRANDED = "database/examine/stranded.sql" ();
 }
 
 /// Every statement of this crate.

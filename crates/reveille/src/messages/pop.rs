@@ -33,9 +33,8 @@ use super::group::{Groups, Subscription};
 use super::key::Key;
 use super::message::Batch;
 use super::name::{GroupName, PartitionName, QueueName};
-use super::statements::STRANDED;
-use crate::database::Registration;
 use crate::database::lane::Lane;
+use crate::database::{Registration, stranded};
 use look::Looker;
 use next::Continuing;
 use resolve::Resolver;
@@ -158,8 +157,7 @@ impl Messages {
     /// How many partitions have messages for a group that nothing would ever bring to it: always zero, or it is a defect.
     /// Reads everything, so ask seldom.
     pub async fn stranded(&self) -> Result<i64, MessagesError> {
-        let row = self.database().acquire().await?.query_opt(&STRANDED, &[]).await?;
-        Ok(row.map_or(0, |row| row.get(0)))
+        Ok(stranded(&*self.database().acquire().await?).await?)
     }
 }
 

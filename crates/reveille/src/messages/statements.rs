@@ -80,8 +80,6 @@ statements! {
     SPREAD = "messages/pop/tell.sql" (INT4_ARRAY, TIMESTAMPTZ);
     /// When groups have something to claim next.
     DUES = "messages/pop/dues.sql" (INT4_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY);
-    /// How many cursors nobody would ever look at.
-    STRANDED = "messages/pop/stranded.sql" ();
     /// What has come into being.
     NAMES = "messages/pop/names.sql" (TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY);
     /// Release what was claimed and reached nobody.

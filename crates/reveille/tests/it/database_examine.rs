@@ -25,7 +25,7 @@ async fn a_healthy_database_has_facts_and_no_failure() {
     assert!(facts.notify_queue.unwrap() < 0.1);
     assert!(facts.connections.unwrap().used > 0);
     assert!(facts.xmin_holders.as_ref().unwrap().is_empty());
-    for name in ["postgres", "schema", "listen", "clock", "xmin", "notify queue", "connections"] {
+    for name in ["postgres", "schema", "listen", "clock", "xmin", "notify queue", "connections", "stranded"] {
         assert_eq!(finding(&examination, name).verdict, Verdict::Ok, "{:?}", finding(&examination, name));
     }
     // The tests' clusters run without fsync, which is worth a word.
@@ -46,6 +46,7 @@ async fn a_missing_schema_and_too_few_connections_are_failures_with_a_remedy() {
     assert_eq!((schema.verdict, schema.remedy.as_str()), (Verdict::Fail, "run `reveille migrate up`"));
     assert_eq!(finding(&examination, "connections").verdict, Verdict::Fail);
     assert!(!finding(&examination, "connections").remedy.is_empty());
+    assert!(examination.findings.iter().all(|finding| finding.name != "stranded"), "there is nothing to ask");
     database.close().await;
 }
 
@@ -78,6 +79,52 @@ async fn whoever_holds_a_snapshot_is_named() {
     assert_eq!(xmin.verdict, Verdict::Warn);
     let holders = examination.facts.xmin_holders.as_ref().unwrap();
     assert!(holders.iter().any(|holder| holder.kind == "session" && holder.who.contains("dawdler")), "{holders:?}");
+    database.close().await;
+}
+
+#[tokio::test]
+async fn messages_that_nothing_tells_of_are_a_failure() {
+    let db = TestDatabase::empty().await;
+    let database = migrated(options(&db)).await;
+    let client = db.client().await;
+    client
+        .batch_execute(
+            "select reveille.ensure('mail', array['a']);
+             update reveille.head set next_seq = 3;
+             insert into reveille.consumer_group (queue, name, mode) select id, 'g', 'all' from reveille.queue;
+             insert into reveille.cursor (partition, grp, committed)
+             select partition.id, consumer_group.id, 0 from reveille.partition, reveille.consumer_group",
+        )
+        .await
+        .unwrap();
+
+    let examination = soon(database.examine(&ExamineOptions::default())).await;
+
+    let stranded = finding(&examination, "stranded");
+    assert_eq!((examination.facts.stranded, stranded.verdict), (Some(1), Verdict::Fail), "{stranded:?}");
+    database.close().await;
+}
+
+/// A lock stands for tables that are too large to be read in time.
+#[tokio::test]
+async fn what_takes_too_long_to_read_is_said_and_no_failure() {
+    let db = TestDatabase::empty().await;
+    let database = migrated(options(&db)).await;
+    let mut holder = db.client().await;
+    let held = holder.transaction().await.unwrap();
+    held.batch_execute("lock table reveille.cursor in access exclusive mode").await.unwrap();
+
+    let examination = soon(database.examine(&ExamineOptions::default())).await;
+
+    assert_eq!(finding(&examination, "stranded").verdict, Verdict::Warn);
+    let waiting =
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    let watcher = db.client().await;
+    until("the server has stopped reading", async || {
+        watcher.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0
+    })
+    .await;
+    held.rollback().await.unwrap();
     database.close().await;
 }
 

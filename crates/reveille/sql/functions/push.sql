@@ -1,6 +1,7 @@
 -- Push one message as part of the caller's transaction, and return its id: it is seen after the commit, and woken for. The
 -- payload is kept byte for byte: text and json as they are written, jsonb as PostgreSQL writes it, bytea as it is. A
 -- transaction id that its partition has seen within the queue's window is dropped when the message comes to its partition.
+-- More than 16 MiB are refused, which is what servers refuse unless they are told otherwise.
 -- locks: nothing that exists; a notification takes a lock on the whole database while the caller commits
 create or replace function {schema}.push(
   queue text, payload bytea, partition text default 'Default', transaction_id text default null,
@@ -12,6 +13,10 @@ as $reveille$
 declare
   id uuid := {schema}.message_id();
 begin
+  if octet_length(payload) > 16777216 then
+    raise exception 'the payload has % bytes and may have at most 16777216', octet_length(payload)
+      using errcode = 'invalid_parameter_value';
+  end if;
   perform {schema}.push_items(array[queue], array[partition], array[id], array[payload], array[transaction_id],
     array[trace_id], array[producer], null);
   return id;

@@ -10,6 +10,7 @@ language plpgsql
 as $reveille$
 declare
   many int := coalesce(cardinality(payloads), 0);
+  largest int := (select max(octet_length(item)) from unnest(payloads) as item);
   ids uuid[];
 begin
   if many = 0 then
@@ -17,6 +18,10 @@ begin
   end if;
   if cardinality(transaction_ids) <> many then
     raise exception 'there are % payloads and % transaction ids', many, cardinality(transaction_ids)
+      using errcode = 'invalid_parameter_value';
+  end if;
+  if largest > 16777216 then
+    raise exception 'the payload has % bytes and may have at most 16777216', largest
       using errcode = 'invalid_parameter_value';
   end if;
   ids := array(select {schema}.message_id() from generate_series(1, many));

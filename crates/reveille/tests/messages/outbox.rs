@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::stream::{StreamExt, poll_fn};
-use reveille::messages::{GroupName, Messages, Pop, PushItem, PushOutcome, QueueOptions, Switch};
+use reveille::messages::{GroupName, Messages, MessagesError, Pop, PushItem, PushOutcome, QueueOptions, Switch};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_postgres::{AsyncMessage, NoTls};
@@ -248,12 +248,38 @@ async fn what_cannot_be_pushed_is_refused_in_words() {
             "reveille.push_many('mail', array['1'], transaction_ids => array['a', 'b'])",
             "there are 1 payloads and 2 transaction ids",
         ),
+        (
+            "reveille.push('mail', repeat('x', 16777217))",
+            "the payload has 16777217 bytes and may have at most 16777216",
+        ),
+        (
+            "reveille.push_many('mail', array['1', repeat('x', 16777217)])",
+            "the payload has 16777217 bytes and may have at most 16777216",
+        ),
     ];
     for (call, words) in refused {
         let error = foreign.batch_execute(&format!("select {call}")).await.unwrap_err();
         assert_eq!(error.as_db_error().unwrap().message(), words, "{call}");
     }
     assert_eq!(fixture.count("reveille.outbox").await, 0);
+    foreign.batch_execute("select reveille.push('mail', repeat('x', 16777216))").await.unwrap();
+    assert_eq!(fixture.count("reveille.outbox").await, 1);
+}
+
+#[tokio::test]
+async fn the_size_of_a_queue_is_judged_by_pushes_of_servers_alone() {
+    let fixture = Fixture::new().await;
+    let (messages, name) = (&fixture.messages, queue("mail"));
+    messages.configure(&name, &QueueOptions::default().max_size(1)).await.unwrap();
+    push(messages, "mail", "first").await;
+    assert_eq!(drain(messages, "slow").await, ["first"]);
+    push(messages, "mail", "second").await;
+
+    let refused = messages.push_one(PushItem::new(name, "third".to_owned())).await;
+    fixture.client().await.batch_execute("select reveille.push('mail', 'by SQL')").await.unwrap();
+
+    assert!(matches!(refused, Err(MessagesError::QueueFull { .. })), "{refused:?}");
+    assert_eq!(drain(messages, "slow").await, ["second", "by SQL"]);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
 use crate::pop_kit::{WAIT, group, number, pop, pop_queue, push_to, spawn, stranded, texts};
+use crate::settle_kit::deadlocks_after;
 use crate::support::{Fixture, partition, push, queue, soon, until_blocked};
 
 const ACK: &str = "messages/settle/complete.sql";
@@ -315,9 +316,8 @@ async fn under_stress_nothing_is_stranded_lost_or_deadlocked() {
         }
     }
     let client = it.client().await;
-    let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
-    assert_eq!(number(&client, deadlocks).await, 0);
     assert_eq!(number(&client, "select count(*) from reveille.cursor where due_at is not null").await, 0);
+    assert_eq!(deadlocks_after(&nodes.each_ref(), &client).await, 0);
 }
 
 /// Pops until nothing comes for a while; completes, goes on, releases and fails by turns. Returns what it completed.

@@ -4,6 +4,7 @@ use reveille::messages::{Messages, PushItem};
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
+use crate::settle_kit::deadlocks_after;
 use crate::support::{Fixture, item, push, queue, seq, soon, until_blocked};
 
 /// Makes whoever stores the payload `slow` wait for an advisory lock, after it has its place and before its commit.
@@ -101,8 +102,5 @@ async fn pushes_to_many_partitions_in_any_order_from_many_nodes_never_deadlock()
         30,
         "12 callers, 20 rounds, each partition once"
     );
-    let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
-    let client = fixture.client().await;
-    client.batch_execute("select pg_stat_force_next_flush()").await.unwrap();
-    assert_eq!(client.query_one(deadlocks, &[]).await.unwrap().get::<_, i64>(0), 0);
+    assert_eq!(deadlocks_after(&nodes.each_ref(), &fixture.client().await).await, 0);
 }

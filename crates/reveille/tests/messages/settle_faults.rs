@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use reveille::messages::{
     Acknowledgement, Batch, Changes, DeadLetters, GroupName, Messages, MessagesError, MessagesOptions, Outcome,
@@ -11,8 +10,8 @@ use reveille::messages::{
 };
 use reveille_testkit::{Direction, FaultProxy};
 
-use crate::pop_kit::{group, number, pop, pop_queue, push_to, spawn, stranded};
-use crate::settle_kit::{RELEASED, complete, deadlocks, settle};
+use crate::pop_kit::{group, pop, pop_queue, push_to, spawn, stranded};
+use crate::settle_kit::{RELEASED, complete, deadlocks_after, settle};
 use crate::support::{Fixture, item, queue, soon, until_blocked};
 
 /// A node behind a proxy that has acked before, and the first of two messages, leased.
@@ -225,18 +224,5 @@ async fn consumers_seeks_redrives_and_upkeep_never_deadlock_and_strand_nothing()
     for by in &groups {
         reads_everything_in_order(&it, by).await;
     }
-    other.close().await;
-    other.database().close().await;
-    it.messages.close().await;
-    it.database.close().await;
-    let sessions =
-        "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
-         and backend_type = 'client backend'";
-    soon(async {
-        while number(&client, sessions).await > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
-    assert_eq!(deadlocks(&client).await, 0);
+    assert_eq!(deadlocks_after(&[&other, &it.messages], &client).await, 0);
 }

@@ -6,6 +6,7 @@ use reveille::messages::{Batch, Messages, Settled, Settlement};
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
+use crate::pop_kit::number;
 use crate::support::{Fixture, soon};
 
 /// Recorded, and the lease is over.
@@ -94,8 +95,20 @@ impl<T: Send + 'static> Aside<T> {
     }
 }
 
-/// How many deadlocks the database has seen.
-pub(crate) async fn deadlocks(client: &Client) -> i64 {
-    let read = "select deadlocks from pg_stat_database where datname = current_database()";
-    client.query_one(read, &[]).await.expect("is a number").get(0)
+/// How many deadlocks the database has seen, once these nodes have left it: until a session ends, it may not have told.
+pub(crate) async fn deadlocks_after(nodes: &[&Messages], client: &Client) -> i64 {
+    for node in nodes {
+        node.close().await;
+        node.database().close().await;
+    }
+    let sessions =
+        "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+         and backend_type = 'client backend'";
+    soon(async {
+        while number(client, sessions).await > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    number(client, "select deadlocks from pg_stat_database where datname = current_database()").await
 }

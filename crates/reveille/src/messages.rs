@@ -99,7 +99,7 @@ impl Messages {
         &self.parts.ground.database
     }
 
-    /// Ends in order: whoever waits gets an empty answer, what is in flight is finished, and the other nodes
+    /// Ends in order: whoever waits gets [`MessagesError::Closed`], what is in flight is finished, and the other nodes
     /// are told of it. The database stays open.
     pub async fn close(&self) {
         self.parts.ground.end.cancel();

@@ -8,7 +8,7 @@ use reveille::messages::{
 
 use crate::pop_kit::{Node, group, none, pop, pop_queue, push_to, stranded, texts};
 use crate::settle_kit::{complete, settle};
-use crate::support::{Fixture, queue, soon};
+use crate::support::{Fixture, partition, queue, soon};
 
 async fn pop_as(messages: &Messages, name: &str, batch: u32) -> Option<reveille::messages::Batch> {
     pop(messages, Pop::queue(queue("mail")).group(group(name)).batch(batch)).await
@@ -142,4 +142,19 @@ async fn deleting_a_group_wakes_who_waits_for_it_and_he_begins_anew() {
     assert_eq!(texts(&soon(waiting).await.unwrap().unwrap()), ["1"]);
     none(&it.messages, "nothing").await;
     assert_eq!(texts(&pop_queue(&it.messages, "mail", 1).await), ["1"]);
+}
+
+#[tokio::test]
+async fn a_group_that_was_deleted_elsewhere_begins_with_its_pop_of_a_partition_that_is_not_there() {
+    let fixture = Fixture::new().await;
+    let (here, elsewhere) = (&fixture.messages, fixture.node().await);
+    let wanted = || Pop::partition(queue("mail"), partition("b")).group(group("g")).subscription(Subscription::New);
+    push_to(here, "mail", "a", &["before"]).await;
+    assert!(pop(here, Pop::queue(queue("mail")).group(group("g")).subscription(Subscription::New)).await.is_none());
+    soon(elsewhere.delete_group(Some(&queue("mail")), &group("g"), Subscriptions::Forget)).await.unwrap();
+    assert!(pop(here, wanted()).await.is_none(), "the partition is not there yet");
+
+    push_to(&elsewhere, "mail", "b", &["after"]).await;
+
+    assert_eq!(texts(&pop(here, wanted()).await.expect("a message")), ["after"]);
 }

@@ -9,7 +9,8 @@ use reveille::messages::{
 use reveille_testkit::{LoginSettings, Pooler};
 use tokio::task::JoinSet;
 
-use crate::support::{Fixture, item, push, queue, seqs, soon};
+use crate::pop_kit::{pop, push_to, texts};
+use crate::support::{Fixture, item, partition, push, queue, seqs, soon};
 
 async fn configure(messages: &Messages, name: &str, options: QueueOptions) -> QueueDescription {
     soon(messages.configure(&queue(name), &options)).await.unwrap()
@@ -228,4 +229,33 @@ async fn behind_a_transaction_pooler_everything_about_pushing_works() {
     assert!(again[0].as_ref().unwrap().is_duplicate());
     assert_eq!(fixture.texts("mail", "a").await, ["one", "four", "five", "six"]);
     assert!(soon(messages.delete_queue(&queue("mail"))).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_partition_of_a_queue_that_was_deleted_elsewhere_and_made_anew_is_found() {
+    let fixture = Fixture::new().await;
+    let (here, elsewhere) = (&fixture.messages, fixture.node().await);
+    let wanted = || Pop::partition(queue("mail"), partition("a"));
+    push_to(here, "mail", "b", &["before"]).await;
+    assert!(pop(here, wanted()).await.is_none(), "the partition is not there yet");
+    assert!(soon(elsewhere.delete_queue(&queue("mail"))).await.unwrap());
+
+    push_to(here, "mail", "a", &["anew"]).await;
+
+    assert_eq!(texts(&pop(here, wanted()).await.expect("a message")), ["anew"]);
+}
+
+#[tokio::test]
+async fn whoever_does_not_wait_for_a_namespace_gets_what_comes_behind_a_purge() {
+    let fixture = Fixture::new().await;
+    let messages = &fixture.messages;
+    push_to(messages, "shop.bills", "a", &["bill"]).await;
+    push_to(messages, "shop.orders", "a", &["purged"]).await;
+    assert_eq!(texts(&pop(messages, Pop::namespace("shop").auto_ack()).await.expect("a message")), ["bill"]);
+    assert_eq!(soon(messages.purge(&queue("shop.orders"))).await.unwrap(), 1);
+    push_to(messages, "shop.orders", "b", &["order"]).await;
+
+    let popped = pop(messages, Pop::namespace("shop")).await;
+
+    assert_eq!(texts(&popped.expect("a message")), ["order"]);
 }

@@ -92,8 +92,24 @@ impl Resolver {
         let Ground { catalog, database, .. } = &*self.ground;
         match catalog.find_partition(database, name, partition).await? {
             Some(entry) if entry.queue == known.queue => Ok(claim(known, Some(entry.id))),
-            Some(_) | None => Ok(Key::Partition(known.queue, partition.clone())),
+            Some(_) | None => self.absent_partition_key(pop, (known.queue, name), partition).await,
         }
+    }
+
+    /// Nothing is claimed where nothing is, and so nobody would find that the group is gone, or its queue, and perhaps made
+    /// anew: whoever waits here has its group asked for.
+    async fn absent_partition_key(
+        &self,
+        pop: &Pop,
+        (queue, name): (QueueId, &QueueName),
+        partition: &PartitionName,
+    ) -> Result<Key, MessagesError> {
+        if self.registered(pop, (queue, name)).await?.is_some() {
+            return Ok(Key::Partition(queue, partition.clone()));
+        }
+        self.groups.forget_in(name, &pop.group);
+        self.ground.catalog.forget_queue(queue);
+        Ok(Key::Queue(name.clone()))
     }
 
     async fn space_keys(

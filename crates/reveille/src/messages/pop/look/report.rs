@@ -88,6 +88,15 @@ impl Report {
         self.passed.clear();
     }
 
+    /// What was passed until now; the caller says it again.
+    pub(super) fn take_passed(&mut self) -> HashSet<GroupId> {
+        std::mem::take(&mut self.passed)
+    }
+
+    pub(super) fn passes(&self, spot: Spot) -> bool {
+        self.passed.contains(&spot.group)
+    }
+
     pub(super) fn has_passed(&self) -> bool {
         !self.passed.is_empty()
     }

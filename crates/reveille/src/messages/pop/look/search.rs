@@ -282,7 +282,16 @@ impl Looker {
                 break;
             }
             let rows = slots.claim(connection, &self.ground).await?;
-            self.take(connection, &rows, wishes, report).await?;
+            let before = report.take_passed();
+            let taken = self.take(connection, &rows, wishes, report).await;
+            // Behind what nobody gets there may be a message: whoever does not wait must not be told "nothing" before it.
+            for tried in tried.values_mut() {
+                tried.retain(|spot| !report.passes(*spot));
+            }
+            for group in before {
+                report.passed(group);
+            }
+            taken?;
         }
         for (number, tried) in &tried {
             let Some(wish) = wishes.get(*number).filter(|wish| wide(wish)) else { continue };

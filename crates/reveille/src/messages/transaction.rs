@@ -94,6 +94,7 @@ impl Messages {
             let mut transaction = connection.transaction().await?;
             if !prepared.append(&transaction).await? {
                 transaction.rollback().await?;
+                prepared.unplace(ground);
                 continue;
             }
             if let Some((push, of)) = prepared.first_duplicate() {

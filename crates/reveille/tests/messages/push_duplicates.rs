@@ -166,3 +166,19 @@ async fn ids_that_grow_are_stored_once_in_whatever_order_they_come() {
 
     assert_eq!(fixture.texts("mail", "a").await.len(), seen.len());
 }
+
+#[tokio::test]
+async fn a_twin_and_what_follows_it_come_to_the_partition_of_a_queue_that_is_made_anew() {
+    let fixture = Fixture::new().await;
+    let messages = &fixture.messages;
+    let old = soon(messages.push_one(item("mail", "a", "before"))).await.unwrap().partition_uid;
+    assert!(soon(fixture.node().await.delete_queue(&queue("mail"))).await.unwrap());
+
+    let pushed = soon(messages.push(vec![named("1", "x"), named("2", "x"), named("3", "y")])).await;
+
+    let pushed: Vec<_> = pushed.into_iter().map(|answer| answer.expect("is answered")).collect();
+    assert_eq!(pushed[1].outcome, PushOutcome::Duplicate { of: pushed[0].id });
+    assert_eq!(fixture.texts("mail", "a").await, ["1", "3"]);
+    assert_ne!(pushed[0].partition_uid, old);
+    assert!(pushed.iter().all(|answer| answer.partition_uid == pushed[0].partition_uid), "{pushed:?}");
+}

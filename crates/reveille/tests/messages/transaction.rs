@@ -137,3 +137,31 @@ async fn what_a_transaction_frees_or_pushes_can_be_claimed_at_once() {
     assert_eq!(texts(&waiting.done().await.unwrap()), ["bill"]);
     assert_eq!(texts(&pop(&it.messages, Pop::queue(queue("orders"))).await.unwrap()), ["2"]);
 }
+
+#[tokio::test]
+async fn a_transaction_makes_a_queue_anew_that_was_deleted_elsewhere() {
+    let it = Fixture::new().await;
+    push_to(&it.messages, "bills", "a", &["before"]).await;
+    assert!(soon(it.node().await.delete_queue(&queue("bills"))).await.unwrap());
+
+    let outcome = transact(&it, Changes::new().push(item("bills", "a", "anew"))).await;
+
+    assert!(matches!(outcome, TransactionOutcome::Committed { .. }), "{outcome:?}");
+    assert_eq!(it.texts("bills", "a").await, ["anew"]);
+}
+
+#[tokio::test]
+async fn an_ack_that_comes_too_late_is_why_and_not_the_one_beside_it() {
+    let it = Fixture::new().await;
+    push_to(&it.messages, "orders", "a", &["1", "2"]).await;
+    let batch = pop_queue(&it.messages, "orders", 2).await;
+    let lease = &batch.partitions[0];
+    settle(&it.messages, Settlement::complete_through(lease, lease.messages[0].seq)).await;
+    let ack = |at: usize| {
+        Acknowledgement::new(lease.partition_uid, lease.messages[at].transaction_id.clone()).lease(batch.lease.unwrap())
+    };
+
+    let refused = transact(&it, Changes::new().acknowledge(ack(1)).acknowledge(ack(0).outcome(Outcome::Failed))).await;
+
+    assert_eq!(refused, TransactionOutcome::Refused { ack: 1, why: Settled::Passed });
+}

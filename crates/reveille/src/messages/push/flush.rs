@@ -131,6 +131,8 @@ pub(super) fn answers(mut entries: Vec<Entry>) -> Vec<Result<Pushed, MessagesErr
             };
             let failed = matches!(entries[first].verdict, None | Some(Verdict::Refused(_)));
             entries[place].verdict = (!failed).then_some(Verdict::Duplicate(of));
+            let home = entries[first].place.clone();
+            entries[place].place = home;
         }
     }
     entries.into_iter().map(Entry::answer).collect()

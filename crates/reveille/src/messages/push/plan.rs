@@ -61,9 +61,10 @@ fn recall(ground: &Ground, entries: &mut [Entry]) -> BTreeMap<QueueName, BTreeSe
         if entry.verdict.is_some() || entry.place.is_some() {
             continue;
         }
-        let neighbour = before
-            .last()
-            .filter(|last| last.item.partition == entry.item.partition && last.item.queue == entry.item.queue);
+        // Of a neighbour that is answered already, a twin for one, the place may be that of a queue that is gone.
+        let neighbour = before.last().filter(|last| {
+            last.verdict.is_none() && last.item.partition == entry.item.partition && last.item.queue == entry.item.queue
+        });
         entry.place = match neighbour.and_then(|last| last.place.clone()) {
             Some(place) => Some(place),
             None => ground.catalog.recall(&entry.item.queue, &entry.item.partition),

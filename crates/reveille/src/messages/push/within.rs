@@ -52,6 +52,13 @@ impl Prepared {
         Ok(true)
     }
 
+    /// What is remembered of their queues is not true any more: without this, another attempt would find the same.
+    pub(in crate::messages) fn unplace(&mut self, ground: &Ground) {
+        for lot in &self.lots {
+            lot.unplace(ground, &mut self.entries);
+        }
+    }
+
     /// The first push whose transaction id was seen before, within these or earlier, and the message that came first.
     pub(in crate::messages) fn first_duplicate(&self) -> Option<(usize, MessageId)> {
         self.entries.iter().enumerate().find_map(|(index, entry)| match entry.verdict {

@@ -57,18 +57,22 @@ impl Settlements {
         let fenced = all.iter().filter_map(|settlement| Some((settlement, settlement.lease?)));
         self.rows = transaction.query(&SETTLE_IN, &Arrays::of(fenced).params()).await?;
         let own = self.own.len();
-        let mut answers = vec![Settled::LeaseLost; own + self.acknowledgements];
+        let mut answers: Vec<Option<Settled>> = vec![None; own + self.acknowledgements];
         for row in &self.rows {
             let (item, verdict) = (item_of(row), verdict(row));
             match item.checked_sub(own).and_then(|bundle| self.bundles.get_mut(bundle)) {
-                Some(bundle) => bundle.judge(verdict).into_iter().for_each(|(at, settled)| answers[own + at] = settled),
-                None => answers[item] = verdict.settled,
+                Some(bundle) => {
+                    bundle.judge(verdict).into_iter().for_each(|(at, settled)| answers[own + at] = Some(settled));
+                }
+                None => answers[item] = Some(verdict.settled),
             }
         }
-        let refused = answers.iter().position(|settled| !matches!(settled, Settled::Done { .. }));
-        Ok(match refused {
-            Some(at) => Err((at, answers[at])),
-            None => Ok(answers),
+        let refused = |settled: &Option<Settled>| settled.is_some_and(|said| !matches!(said, Settled::Done { .. }));
+        // Of those that came together with one that is late nothing is said: they are not why.
+        let why = answers.iter().position(refused).or_else(|| answers.iter().position(Option::is_none));
+        Ok(match why {
+            Some(at) => Err((at, answers[at].unwrap_or(Settled::LeaseLost))),
+            None => Ok(answers.into_iter().flatten().collect()),
         })
     }
 

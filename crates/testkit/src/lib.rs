@@ -8,9 +8,11 @@
 //! - [`generic_plan`]: what plan the server makes of a statement.
 //! - [`plain_queue`]: the smallest queue that can be woken, for tests and benches of the wake engine.
 //! - [`Events`]: a growing list that tests wait on, instead of time.
+//! - [`chosen`]: a number that whoever runs a test may choose.
 //!
-//! Reads the environment (`REVEILLE_PG_BIN`, `CI`), as a test runner's part may.
+//! Reads the environment (`REVEILLE_PG_BIN`, `CI`, and what [`chosen`] is asked for), as a test runner's part may.
 
+mod chosen;
 mod events;
 mod fault_proxy;
 mod needs;
@@ -26,6 +28,7 @@ mod template;
 
 pub mod plain_queue;
 
+pub use chosen::chosen;
 pub use cluster::{Shutdown, TestCluster};
 pub use database::{TestDatabase, connect};
 pub use events::{Events, Reader};

@@ -6,7 +6,9 @@
 mod acks;
 mod cursor;
 mod log;
+mod operate;
 mod pop;
+mod together;
 
 use std::collections::BTreeMap;
 
@@ -16,12 +18,16 @@ pub(crate) use acks::Ack;
 pub(crate) use cursor::{Cursor, End, Lease};
 pub(crate) use log::{Log, Pushing, Sent, Stored};
 pub(crate) use pop::{Asked, Given, Share};
+pub(crate) use together::{Settling, Together, TogetherEnd};
 
 use cursor::Burial;
 pub(crate) use cursor::Said;
 
 /// A partition and a group, by number.
 pub(crate) type Place = (u8, u8);
+
+/// The number of a group that was deleted for good: what was for it alone is for nobody now.
+pub(crate) const GONE: u8 = u8::MAX;
 
 /// What did not agree, in words.
 pub(crate) type Check<T = ()> = Result<T, String>;
@@ -36,8 +42,20 @@ pub(crate) struct Rules {
     pub(crate) slow_retry: bool,
     pub(crate) dead_letters: bool,
     pub(crate) paused: bool,
-    /// Whether transaction ids are remembered; never changes within a history.
+    /// Whether transaction ids are remembered; never changes in the life of a queue.
     pub(crate) remembers: bool,
+}
+
+impl Rules {
+    /// Of a queue that was made by a push.
+    pub(crate) const AT_FIRST: Self = Self {
+        retry_limit: 3,
+        max_deliveries: 25,
+        slow_retry: false,
+        dead_letters: true,
+        paused: false,
+        remembers: true,
+    };
 }
 
 /// Where a group begins.
@@ -60,8 +78,12 @@ pub(crate) struct Letter {
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     pub(crate) rules: Rules,
+    /// Whether the queue is there.
+    pub(crate) present: bool,
     pub(crate) logs: BTreeMap<u8, Log>,
     pub(crate) groups: Vec<u8>,
+    /// Where groups began, unless at the beginning.
+    began: BTreeMap<Place, i64>,
     pub(crate) cursors: BTreeMap<Place, Cursor>,
     /// By the number the database gave them, as far as it has been read.
     pub(crate) letters: Vec<Letter>,
@@ -73,19 +95,30 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new(rules: Rules) -> Self {
-        let (logs, cursors) = (BTreeMap::new(), BTreeMap::new());
-        Self { rules, logs, groups: Vec::new(), cursors, letters: Vec::new(), outbox: Vec::new(), passed_some: false }
+        Self {
+            rules,
+            present: true,
+            logs: BTreeMap::new(),
+            groups: Vec::new(),
+            began: BTreeMap::new(),
+            cursors: BTreeMap::new(),
+            letters: Vec::new(),
+            outbox: Vec::new(),
+            passed_some: false,
+        }
     }
 
     /// The first pop of a group decides where it begins.
     pub(crate) fn register(&mut self, group: u8, begin: Begin) {
-        if self.groups.contains(&group) {
+        if !self.present || self.groups.contains(&group) {
             return;
         }
         self.groups.push(group);
         for (partition, log) in &self.logs {
-            let committed = if begin == Begin::New && group != 0 { log.newest() } else { 0 };
-            self.cursors.insert((*partition, group), Cursor { committed, ..Cursor::default() });
+            let place = (*partition, group);
+            let began = if begin == Begin::New && group != 0 { log.newest() } else { 0 };
+            self.began.insert(place, began);
+            self.cursors.insert(place, Cursor { committed: began.max(log.purged), ..Cursor::default() });
         }
     }
 
@@ -95,6 +128,18 @@ impl Model {
 
     pub(crate) fn newest(&self, partition: u8) -> i64 {
         self.logs.get(&partition).map_or(0, Log::newest)
+    }
+
+    /// The last sequence that was purged.
+    pub(crate) fn purged(&self, partition: u8) -> i64 {
+        self.logs.get(&partition).map_or(0, |log| log.purged)
+    }
+
+    /// A push makes the queue if it is not there.
+    pub(crate) fn make(&mut self) {
+        if !self.present {
+            (self.present, self.rules) = (true, Rules::AT_FIRST);
+        }
     }
 
     /// What foreign transactions pushed to a partition comes into its log, all of it or the oldest `most`.
@@ -118,7 +163,7 @@ impl Model {
         if self.hears_again(place, said) {
             return Settled::Already;
         }
-        let cursor = self.cursors.entry(place).or_default();
+        let Some(cursor) = self.cursors.get_mut(&place) else { return Settled::LeaseLost };
         let (settled, burial) = cursor.settle(said, &rules);
         if let Some(burial) = burial {
             self.bury(place, burial);
@@ -136,7 +181,7 @@ impl Model {
     fn bury(&mut self, place: Place, burial: Burial) {
         let (partition, group) = place;
         let Burial { seq, failures, deliveries, error } = burial;
-        let held = self.logs.get(&partition).and_then(|log| log.visible(seq, group));
+        let held = self.logs.get(&partition).and_then(|log| log.held(seq, group));
         if let Some(held) = held {
             self.letters.push(Letter { place, seq, message: held.id, failures, deliveries, error });
         }
@@ -156,17 +201,18 @@ impl Model {
 
     /// Everything up to `seq` counts as settled; leases there are lost, by a nonce that nobody was given.
     pub(crate) fn seek(&mut self, place: Place, seq: i64, nonce: Option<LeaseId>) {
-        let committed = seq.clamp(0, self.newest(place.0));
+        let committed = seq.clamp(self.purged(place.0), self.newest(place.0));
         let through = self.cursor(place).through;
         self.cursors.insert(place, Cursor { committed, nonce, through, ..Cursor::default() });
     }
 
     /// Dead letters go back to the end of their partitions, each for its own group. A run of one group stays together, and
-    /// runs go by their oldest letter.
-    pub(crate) fn redrive(&mut self, chosen: &[usize]) {
+    /// runs go by their oldest letter. Letters of a group that is gone stay. Says how many went.
+    pub(crate) fn redrive(&mut self, chosen: &[usize]) -> u64 {
+        let chosen: Vec<usize> = chosen.iter().copied().filter(|at| self.letters[*at].place.1 != GONE).collect();
         let mut runs: BTreeMap<Place, Vec<Letter>> = BTreeMap::new();
         let mut order: Vec<Place> = Vec::new();
-        for at in chosen {
+        for at in &chosen {
             let letter = self.letters[*at].clone();
             if !order.contains(&letter.place) {
                 order.push(letter.place);
@@ -179,7 +225,8 @@ impl Model {
                 log.again(letter.seq, place.1);
             }
         }
-        self.delete_letters(chosen);
+        self.delete_letters(&chosen);
+        chosen.len() as u64
     }
 
     pub(crate) fn delete_letters(&mut self, chosen: &[usize]) {

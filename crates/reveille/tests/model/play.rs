@@ -2,29 +2,35 @@
 
 mod compare;
 mod consuming;
+mod operating;
 mod pushing;
 mod tending;
+mod transacting;
 
 use std::collections::BTreeMap;
 
 use reveille::messages::{Batch, GroupName, Messages, PartitionName, PartitionUid, QueueName};
 
 use crate::model::{Check, Model, Rules};
-use crate::story::{GROUPS, Step, Story};
+use crate::story::{PARTITIONS, Scope, Step, Story};
 use crate::world::{Eye, Snapshot, World};
 
 /// One history under way.
 pub(crate) struct Play<'w> {
     world: &'w World,
     eye: &'w Eye,
+    /// Also the name of its namespace and its task.
+    name: String,
     queue: QueueName,
+    /// How often it was deleted.
+    lives: u32,
     model: Model,
     /// How things are after the last step.
     now: Snapshot,
     held: Vec<Held>,
     uids: BTreeMap<u8, PartitionUid>,
     /// Every payload is another one.
-    pushed: u32,
+    payloads: u32,
 }
 
 /// Everything that was ever popped: old leases are used again and again.
@@ -34,21 +40,25 @@ struct Held {
     group: u8,
     /// Partition and the last sequence of its lease, as the batch has them.
     parts: Vec<(u8, i64)>,
+    /// In which life of the queue.
+    life: u32,
     /// The node that keeps the batch in mind.
     remembered_by: Option<u8>,
 }
 
 /// Play it in a queue of its own, and in the end consume what is left.
-pub(crate) async fn play(world: &World, eye: &Eye, queue: &str, story: &Story) -> Check {
+pub(crate) async fn play(world: &World, eye: &Eye, name: &str, story: &Story) -> Check {
     let mut play = Play {
         world,
         eye,
-        queue: QueueName::new(queue).expect("a name"),
+        name: name.to_owned(),
+        queue: QueueName::new(format!("{name}.{name}")).expect("a name"),
+        lives: 0,
         model: Model::new(story.rules),
         now: Snapshot::default(),
         held: Vec::new(),
         uids: BTreeMap::new(),
-        pushed: 0,
+        payloads: 0,
     };
     play.make_queue(story.rules).await;
     for (at, step) in story.steps.iter().enumerate() {
@@ -77,12 +87,18 @@ impl Play<'_> {
             Step::Acknowledge { node, which, said, named, strict } => {
                 self.acknowledge(*node, which, said, (*named, *strict)).await?;
             }
+            Step::Transaction { .. } => self.transaction(step).await?,
             Step::Release { node, which } => self.release(*node, *which).await?,
             Step::Renew { node, which, strict } => self.renew(*node, *which, *strict).await?,
             Step::Expire { place } => self.expire(*place).await,
             Step::RetriesAreDue => self.wait_out_retries().await,
             Step::Seek { node, group, partition, to } => self.seek(*node, *group, *partition, *to).await?,
             Step::Configure { rules } => self.configure(*rules).await,
+            Step::Pause { node, on } => self.pause(*node, *on).await?,
+            Step::DeleteGroup { node, group, forget: false } => self.delete_group(*node, *group).await?,
+            Step::DeleteGroup { node, group, forget: true } => self.forget_group(*node, *group).await?,
+            Step::Purge { node } => self.purge(*node).await?,
+            Step::DeleteQueue { node } => self.delete_queue(*node).await?,
             Step::Redrive { node, letters } => self.redrive(*node, *letters).await?,
             Step::DeleteLetters { node, letters } => self.delete_letters(*node, *letters).await?,
             Step::ForgetTransactionIds => self.forget_transaction_ids().await,
@@ -112,12 +128,12 @@ impl Play<'_> {
         self.configure(Rules { paused: false, ..self.model.rules }).await;
         self.expire(None).await;
         self.wait_out_retries().await;
-        for group in 0..GROUPS {
+        for group in self.model.groups.clone() {
             while self.pop(&rest_of(group)).await? {}
         }
         for (place, cursor) in &self.model.cursors {
             let newest = self.model.newest(place.0);
-            if cursor.committed != newest {
+            if cursor.committed.max(self.model.purged(place.0)) != newest {
                 return Err(format!("{place:?} stopped at {} of {newest}", cursor.committed));
             }
         }
@@ -127,7 +143,8 @@ impl Play<'_> {
 
 fn rest_of(group: u8) -> Step {
     let begin = crate::model::Begin::All;
-    Step::Pop { node: group, group, partition: None, batch: 50, partitions: 3, auto: true, begin, remember: false }
+    let scope = Scope::Queue;
+    Step::Pop { node: group, group, scope, batch: 50, partitions: PARTITIONS, auto: true, begin, remember: false }
 }
 
 fn partition_name(partition: u8) -> PartitionName {

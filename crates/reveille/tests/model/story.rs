@@ -31,7 +31,7 @@ pub(crate) enum Step {
     Pop {
         node: u8,
         group: u8,
-        partition: Option<u8>,
+        scope: Scope,
         batch: u8,
         partitions: u8,
         auto: bool,
@@ -59,6 +59,15 @@ pub(crate) enum Step {
         named: bool,
         strict: bool,
     },
+    /// Pushes and acks, all of them or nothing.
+    Transaction {
+        node: u8,
+        items: Vec<Item>,
+        settled: Vec<(Which, How)>,
+        acked: Vec<(Which, u8, Outcome)>,
+        named: bool,
+        strict: bool,
+    },
     Release {
         node: u8,
         which: Which,
@@ -82,6 +91,21 @@ pub(crate) enum Step {
     Configure {
         rules: Rules,
     },
+    Pause {
+        node: u8,
+        on: bool,
+    },
+    DeleteGroup {
+        node: u8,
+        group: u8,
+        forget: bool,
+    },
+    Purge {
+        node: u8,
+    },
+    DeleteQueue {
+        node: u8,
+    },
     Redrive {
         node: u8,
         letters: u8,
@@ -104,6 +128,16 @@ pub(crate) struct Item {
     pub(crate) name: Option<u8>,
 }
 
+/// Where a pop looks. The namespace has another queue, which is always empty; the task has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Queue,
+    Partition(u8),
+    Namespace,
+    Task,
+    Both,
+}
+
 /// A lease: how many batches back, and which partition of that batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Which {
@@ -121,9 +155,11 @@ pub(crate) enum How {
 }
 
 impl Story {
-    pub(crate) fn from_seed(seed: u64, steps: usize) -> Self {
+    /// Many short ones see more than a few long ones, but some things take long to come about.
+    pub(crate) fn from_seed(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let rules = rules(&mut rng, true);
+        let steps = rng.choice([6, 8, 10, 16]).expect("some");
         Self { rules, steps: (0..steps).map(|_| step(&mut rng, rules)).collect() }
     }
 }
@@ -137,27 +173,29 @@ fn step(rng: &mut Rng, rules: Rules) -> Step {
         30..55 => Step::Pop {
             node,
             group: rng.u8(0..GROUPS),
-            partition: (rng.u8(0..3) == 0).then(|| rng.u8(0..PARTITIONS)),
+            scope: scope(rng),
             batch: rng.choice([1, 1, 2, 3, 5, 20]).expect("some"),
             partitions: rng.choice([1, 1, 2, 4]).expect("some"),
             auto: rng.u8(0..8) == 0,
             begin: if rng.bool() { Begin::All } else { Begin::New },
             remember: rng.bool(),
         },
-        55..70 => {
+        55..65 => {
             let how = how(rng);
             Step::Settle { node, which: whiches(rng), how, strict: rng.u8(0..4) == 0, twice: rng.u8(0..6) == 0 }
         }
-        70..80 => Step::Acknowledge {
+        65..70 => transaction(rng, node),
+        70..78 => Step::Acknowledge {
             node,
             which: whiches(rng),
             said: (0..rng.u8(1..5)).map(|_| (rng.u8(0..6), outcome(rng))).collect(),
             named: rng.u8(0..4) > 0,
             strict: rng.u8(0..4) == 0,
         },
-        80..82 => Step::Release { node, which: which(rng) },
-        82..84 => Step::Renew { node, which: which(rng), strict: rng.bool() },
-        84..89 => Step::Expire { place: rng.bool().then(|| (rng.u8(0..PARTITIONS), rng.u8(0..GROUPS))) },
+        78..84 => operated(rng, node),
+        84 => Step::Release { node, which: which(rng) },
+        85 => Step::Renew { node, which: which(rng), strict: rng.bool() },
+        86..89 => Step::Expire { place: rng.bool().then(|| (rng.u8(0..PARTITIONS), rng.u8(0..GROUPS))) },
         89..91 => Step::RetriesAreDue,
         91..93 => Step::Seek {
             node,
@@ -170,6 +208,39 @@ fn step(rng: &mut Rng, rules: Rules) -> Step {
         97 => Step::DeleteLetters { node, letters: rng.u8(..) },
         98 => Step::ForgetTransactionIds,
         _ => Step::DeleteMessage { partition: rng.u8(0..PARTITIONS), seq: rng.u8(0..8) },
+    }
+}
+
+/// Mostly what holds, so that it is committed often enough.
+fn transaction(rng: &mut Rng, node: u8) -> Step {
+    let settled = |rng: &mut Rng| (which(rng), if rng.bool() { How::Complete } else { how(rng) });
+    let acked = |rng: &mut Rng| (which(rng), rng.u8(0..6), outcome(rng));
+    Step::Transaction {
+        node,
+        items: items(rng),
+        settled: (0..rng.u8(0..3)).map(|_| settled(rng)).collect(),
+        acked: (0..rng.u8(0..3)).map(|_| acked(rng)).collect(),
+        named: rng.u8(0..4) > 0,
+        strict: rng.u8(0..6) == 0,
+    }
+}
+
+fn operated(rng: &mut Rng, node: u8) -> Step {
+    match rng.u8(0..12) {
+        0..4 => Step::Pause { node, on: rng.bool() },
+        4..8 => Step::DeleteGroup { node, group: rng.u8(0..GROUPS), forget: rng.bool() },
+        8..10 => Step::Purge { node },
+        _ => Step::DeleteQueue { node },
+    }
+}
+
+fn scope(rng: &mut Rng) -> Scope {
+    match rng.u8(0..12) {
+        0..4 => Scope::Partition(rng.u8(0..PARTITIONS)),
+        4..6 => Scope::Namespace,
+        6 => Scope::Task,
+        7 => Scope::Both,
+        _ => Scope::Queue,
     }
 }
 

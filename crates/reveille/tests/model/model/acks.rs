@@ -17,23 +17,24 @@ pub(crate) struct Ack {
     pub(crate) strict: bool,
     /// The sequence it had when the process that is asked handed it out, if it kept that in mind.
     pub(crate) remembered: Option<i64>,
+    /// The queue is not the one it came from, if that was deleted.
+    pub(crate) foreign: bool,
 }
 
-struct Item<'a> {
+pub(super) struct Item<'a> {
     at: usize,
     seq: i64,
     ack: &'a Ack,
 }
 
+pub(super) type Bundles<'a> = BTreeMap<(Place, LeaseId), Vec<Item<'a>>>;
+
 impl Model {
     pub(crate) fn acknowledge(&mut self, acks: &[Ack]) -> Vec<Settled> {
         let mut answers = vec![Settled::NotFound; acks.len()];
-        let mut bundles: BTreeMap<(Place, LeaseId), Vec<Item<'_>>> = BTreeMap::new();
-        for (at, ack) in acks.iter().enumerate() {
-            match self.find(ack) {
-                Ok((lease, seq)) => bundles.entry((ack.place, lease)).or_default().push(Item { at, seq, ack }),
-                Err(refused) => answers[at] = refused,
-            }
+        let (bundles, refused) = self.bundled(acks);
+        for (at, settled) in refused {
+            answers[at] = settled;
         }
         for ((place, lease), items) in bundles {
             for (at, settled) in self.judge(place, lease, items) {
@@ -43,12 +44,24 @@ impl Model {
         answers
     }
 
+    /// What belongs to one lease, and what to none.
+    pub(super) fn bundled<'a>(&self, acks: &'a [Ack]) -> (Bundles<'a>, Vec<(usize, Settled)>) {
+        let (mut bundles, mut refused) = (Bundles::new(), Vec::new());
+        for (at, ack) in acks.iter().enumerate() {
+            match self.find(ack) {
+                Ok((lease, seq)) => bundles.entry((ack.place, lease)).or_default().push(Item { at, seq, ack }),
+                Err(settled) => refused.push((at, settled)),
+            }
+        }
+        (bundles, refused)
+    }
+
     fn find(&self, ack: &Ack) -> Result<(LeaseId, i64), Settled> {
         if let (Some(lease), Some(seq)) = (ack.lease, ack.remembered) {
             return Ok((lease, seq));
         }
         let (partition, group) = ack.place;
-        if !self.groups.contains(&group) {
+        if ack.foreign || !self.groups.contains(&group) {
             return Err(Settled::NotFound);
         }
         let cursor = self.cursor(ack.place);
@@ -63,20 +76,16 @@ impl Model {
     }
 
     /// The first message that was not completed stops everything behind it, and the lease is charged once.
-    fn judge(&mut self, place: Place, lease: LeaseId, mut items: Vec<Item<'_>>) -> Vec<(usize, Settled)> {
+    pub(super) fn judge(&mut self, place: Place, lease: LeaseId, mut items: Vec<Item<'_>>) -> Vec<(usize, Settled)> {
         let before = self.cursor(place);
         if before.nonce != Some(lease) {
             return items.iter().map(|item| (item.at, Settled::LeaseLost)).collect();
         }
-        let strict = items.iter().any(|item| item.ack.strict && item.ack.lease.is_some());
-        let mut answers = Vec::new();
-        if !self.hears_again(place, &Said { lease, end: &end(&items), strict }) {
-            let late = |item: &mut Item<'_>| item.ack.outcome != Outcome::Completed && item.seq <= before.committed;
-            answers.extend(items.extract_if(.., late).map(|item| (item.at, Settled::Passed)));
-        }
+        let mut answers = self.late(place, lease, &mut items);
         if items.is_empty() {
             return answers;
         }
+        let strict = strict(&items);
         let end = end(&items);
         let settled = self.settle(place, &Said { lease, end: &end, strict });
         let stop = if let End::At(seq, ..) = end { Some(seq) } else { None };
@@ -100,6 +109,32 @@ impl Model {
         }));
         answers
     }
+
+    /// As all or nothing: nothing is said of the others when some come too late.
+    pub(super) fn judge_at_once(
+        &mut self,
+        place: Place,
+        lease: LeaseId,
+        mut items: Vec<Item<'_>>,
+    ) -> Vec<(usize, Settled)> {
+        let late = if self.cursor(place).nonce == Some(lease) { self.late(place, lease, &mut items) } else { vec![] };
+        if late.is_empty() { self.judge(place, lease, items) } else { late }
+    }
+
+    /// Takes out what was not completed, says the caller, but is settled.
+    fn late(&self, place: Place, lease: LeaseId, items: &mut Vec<Item<'_>>) -> Vec<(usize, Settled)> {
+        let strict = strict(items);
+        if self.hears_again(place, &Said { lease, end: &end(items), strict }) {
+            return Vec::new();
+        }
+        let committed = self.cursor(place).committed;
+        let late = |item: &mut Item<'_>| item.ack.outcome != Outcome::Completed && item.seq <= committed;
+        items.extract_if(.., late).map(|item| (item.at, Settled::Passed)).collect()
+    }
+}
+
+fn strict(items: &[Item<'_>]) -> bool {
+    items.iter().any(|item| item.ack.strict && item.ack.lease.is_some())
 }
 
 /// The first message that was not completed, and the worst that is said of it; else the last completed one.

@@ -48,9 +48,9 @@ pub(super) struct Burial {
 }
 
 impl Cursor {
-    /// Whether a claim may take something here now.
-    pub(super) fn is_claimable(&self, newest: i64, rules: &Rules) -> bool {
-        !rules.paused && newest > self.committed && !self.later && self.lease.is_none_or(|lease| lease.ended)
+    /// Whether nobody has it, and nothing is waited for.
+    pub(super) fn is_free(&self) -> bool {
+        !self.later && self.lease.is_none_or(|lease| lease.ended)
     }
 
     /// Whether the next message was claimed too often already.

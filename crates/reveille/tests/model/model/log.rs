@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use reveille::messages::MessageId;
 
+use super::GONE;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) id: MessageId,
@@ -32,6 +34,8 @@ pub(crate) enum Pushing {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log {
     pub(crate) messages: Vec<Stored>,
+    /// Up to here nothing is given to anybody any more.
+    pub(crate) purged: i64,
     seen: HashMap<String, MessageId>,
 }
 
@@ -46,6 +50,11 @@ impl Log {
 
     /// As a group sees it.
     pub(crate) fn visible(&self, seq: i64, group: u8) -> Option<&Stored> {
+        self.held(seq, group).filter(|_| seq > self.purged)
+    }
+
+    /// As whoever has a lease still sees it, whatever was purged meanwhile.
+    pub(super) fn held(&self, seq: i64, group: u8) -> Option<&Stored> {
         self.at(seq).filter(|held| !held.deleted && held.only.is_none_or(|only| only == group))
     }
 
@@ -73,6 +82,13 @@ impl Log {
     pub(super) fn again(&mut self, seq: i64, group: u8) {
         let held = self.at(seq).cloned();
         self.messages.extend(held.map(|held| Stored { only: Some(group), deleted: false, ..held }));
+    }
+
+    /// Nobody is the group any more that these came back for.
+    pub(super) fn forget_group(&mut self, group: u8) {
+        for held in self.messages.iter_mut().filter(|held| held.only == Some(group)) {
+            held.only = Some(GONE);
+        }
     }
 
     pub(crate) fn delete(&mut self, seq: i64) {

@@ -70,11 +70,17 @@ impl Model {
     fn nothing_is_left(&self, asked: &Asked, scope: impl Iterator<Item = u8>) -> Check {
         for partition in scope {
             let cursor = self.cursor((partition, asked.group));
-            if cursor.is_claimable(self.newest(partition), &self.rules) {
+            if self.is_claimable(partition, &cursor) {
                 return Err(format!("it brought nothing, though p{partition} has messages after {}", cursor.committed));
             }
         }
         Ok(())
+    }
+
+    /// Whether a claim may take something here now.
+    fn is_claimable(&self, partition: u8, cursor: &Cursor) -> bool {
+        let passed = cursor.committed.max(self.purged(partition));
+        cursor.is_free() && !self.rules.paused && self.newest(partition) > passed
     }
 
     fn claimed(
@@ -90,7 +96,9 @@ impl Model {
         if got.is_none() && row.committed == cursor.committed {
             return Ok(None);
         }
-        if !cursor.is_claimable(self.newest(partition), &self.rules) {
+        // What was purged is passed by whoever comes, even if nothing is to be given.
+        let passes = got.is_none() && cursor.is_free() && row.committed == self.purged(partition);
+        if !passes && !self.is_claimable(partition, &cursor) {
             return Err(format!("p{partition} was given or moved, and is not claimable: {cursor:?}"));
         }
         match got {
@@ -119,7 +127,9 @@ impl Model {
                 return Err(format!("the cursor of {place:?} went back to {committed}: {cursor:?}"));
             }
             let next = cursor.committed + 1;
-            if cursor.is_poisoned(&self.rules) {
+            if next <= self.purged(place.0) {
+                // It is gone for everybody.
+            } else if cursor.is_poisoned(&self.rules) {
                 self.bury_poison(place, &cursor);
             } else if self.logs[&place.0].visible(next, place.1).is_some() {
                 return Err(format!("the cursor of {place:?} passed {next}, which nobody got: {cursor:?}"));
@@ -163,6 +173,7 @@ impl Model {
     }
 
     fn acked_by_pop(&mut self, place: Place, share: &Share, row: &crate::world::Row, before: i64) -> Check<Took> {
+        self.pass(place, self.cursor(place).committed.max(self.purged(place.0)))?;
         if self.cursor(place).is_poisoned(&self.rules) {
             let next = self.cursor(place).committed + 1;
             self.pass(place, next)?;

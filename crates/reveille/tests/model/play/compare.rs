@@ -12,6 +12,9 @@ impl Play<'_> {
             self.model.logs.iter().map(|(partition, log)| (*partition, log.newest())).collect();
         agree("the newest sequences", &newest, &logged)?;
         self.compare_letters()?;
+        if let Some((place, row)) = self.now.rows.iter().find(|(place, _)| !self.model.groups.contains(&place.1)) {
+            return Err(format!("{place:?} has a cursor, and its group is not there: {row:?}"));
+        }
         for group in &self.model.groups {
             for partition in self.model.logs.keys() {
                 self.compare_cursor((*partition, *group))?;
@@ -58,7 +61,7 @@ impl Play<'_> {
         let right = match row.due {
             Due::Later => wants_time && newest > cursor.committed,
             Due::Now => !(wants_time && newest > cursor.committed),
-            Due::Never => !wants_time && (newest <= cursor.committed || fresh),
+            Due::Never => !wants_time && (newest <= cursor.committed.max(self.model.purged(place.0)) || fresh),
         };
         if right { Ok(()) } else { Err(format!("{place:?} is due {:?}, fresh: {fresh}; {cursor:?}", row.due)) }
     }

@@ -9,29 +9,31 @@ use reveille::messages::{
 
 use super::{Held, Play, agree, group_name, partition_name};
 use crate::model::{Ack, Asked, Begin, Check, End, Given, Place, Said, Share, Stored};
-use crate::story::{How, Step, Which};
+use crate::story::{How, Scope, Step, Which};
 
 impl Play<'_> {
     /// Whether something came.
     pub(super) async fn pop(&mut self, step: &Step) -> Check<bool> {
-        let Step::Pop { node, group, partition, batch, partitions, auto, begin, remember } = step else {
+        let Step::Pop { node, group, scope, batch, partitions, auto, begin, remember } = step else {
             return Ok(false);
         };
-        let place = partition.map(partition_name);
-        let place =
-            place.map_or_else(|| Pop::queue(self.queue.clone()), |name| Pop::partition(self.queue.clone(), name));
-        let pop = place.group(group_name(*group)).batch((*batch).into()).partitions((*partitions).into());
+        // What is moved from the outbox before the group is known anew would not be new to it: it may come either way.
+        let begin = if self.model.outbox.is_empty() { *begin } else { Begin::All };
+        let pop = self.scoped(*scope).group(group_name(*group)).batch((*batch).into()).partitions((*partitions).into());
         let pop = if *auto { pop.auto_ack() } else { pop };
-        let pop = pop.subscription(if *begin == Begin::New { Subscription::New } else { Subscription::All });
+        let pop = pop.subscription(if begin == Begin::New { Subscription::New } else { Subscription::All });
         let newest: BTreeMap<u8, i64> = self.model.logs.iter().map(|(p, log)| (*p, log.newest())).collect();
-        // Before anything is moved from the outbox: that would be new to a group that wants what is new.
-        self.model.register(*group, *begin);
+        // Who asks for the queue makes it of what was sent to it.
+        if !self.model.outbox.is_empty() && matches!(scope, Scope::Queue | Scope::Partition(_)) {
+            self.model.make();
+        }
+        self.model.register(*group, begin);
         let popped = self.node(*node).pop(pop).await.map_err(|error| format!("a pop failed: {error:?}"))?;
         self.look().await;
 
         let asked = Asked {
             group: *group,
-            partition: *partition,
+            partition: if let Scope::Partition(partition) = scope { Some(*partition) } else { None },
             batch: (*batch).into(),
             partitions: (*partitions).into(),
             auto: *auto,
@@ -51,7 +53,7 @@ impl Play<'_> {
         let given = popped.as_ref().map(given);
         self.model.pop(asked, given.as_ref(), &self.now.rows, newest)?;
         self.compare()?;
-        if given.is_none() && !self.model.rules.paused && asked.partition.is_none() {
+        if given.is_none() && self.model.present && !self.model.rules.paused && asked.partition.is_none() {
             agree("what is left in the outbox", &self.model.outbox.len(), &0)?;
         }
         let came = popped.is_some();
@@ -59,6 +61,17 @@ impl Play<'_> {
             self.hold(batch, asked.group, remembered_by);
         }
         Ok(came)
+    }
+
+    fn scoped(&self, scope: Scope) -> Pop {
+        let name = self.name.as_str();
+        match scope {
+            Scope::Queue => Pop::queue(self.queue.clone()),
+            Scope::Partition(partition) => Pop::partition(self.queue.clone(), partition_name(partition)),
+            Scope::Namespace => Pop::namespace(name),
+            Scope::Task => Pop::task(name),
+            Scope::Both => Pop::namespace_and_task(name, name),
+        }
     }
 
     /// As a completion and a pop, one after the other.
@@ -71,6 +84,10 @@ impl Play<'_> {
         let pop = pop.batch(batch.into()).partitions(partitions.into());
         let newest: BTreeMap<u8, i64> = self.model.logs.iter().map(|(p, log)| (*p, log.newest())).collect();
         let next = self.node(node).next(&held.batch, pop).await.map_err(|error| format!("a next failed: {error:?}"))?;
+        if !self.model.outbox.is_empty() {
+            self.model.make();
+        }
+        self.model.register(group, Begin::All);
         self.look().await;
         self.expect_settled(&asked, next.settled, false)?;
         let (batch, partitions) = (batch.into(), partitions.into());
@@ -84,10 +101,10 @@ impl Play<'_> {
         }
         let partitions = batch.partitions.iter().map(number);
         let parts = partitions.map(|partition| (partition, self.model.cursor((partition, group)).through)).collect();
-        self.held.push(Held { batch, group, parts, remembered_by });
+        self.held.push(Held { batch, group, parts, life: self.lives, remembered_by });
     }
 
-    fn pick(&self, which: Which) -> Option<(&Held, usize)> {
+    pub(super) fn pick(&self, which: Which) -> Option<(&Held, usize)> {
         let held = self.held.iter().rev().nth(usize::from(which.back) % self.held.len().max(1))?;
         Some((held, usize::from(which.part) % held.parts.len()))
     }
@@ -134,7 +151,7 @@ impl Play<'_> {
         let mut acks = Vec::new();
         for which in which {
             let Some((held, part)) = self.pick(*which) else { return Ok(()) };
-            acks.extend(said.iter().map(|(at, outcome)| ack(held, part, (*at, *outcome), (node, named, strict))));
+            acks.extend(said.iter().map(|said| self.ack(held, part, *said, (node, named, strict))));
         }
         let asked = acks.iter().map(|(uid, ack)| acknowledgement(*uid, ack)).collect();
         let answers = self.node(node).acknowledge(asked).await;
@@ -142,6 +159,30 @@ impl Play<'_> {
         let expected = self.model.acknowledge(&acks);
         let told: Result<Vec<Settled>, _> = answers.into_iter().collect();
         agree("acknowledgements", &told.map_err(|error| format!("an acknowledgement failed: {error:?}"))?, &expected)
+    }
+
+    pub(super) fn ack(
+        &self,
+        held: &Held,
+        part: usize,
+        (at, outcome): (u8, Outcome),
+        (node, named, strict): (u8, bool, bool),
+    ) -> (PartitionUid, Ack) {
+        let lease = &held.batch.partitions[part];
+        let message = &lease.messages[usize::from(at) % lease.messages.len()];
+        let name = message.transaction_id.clone();
+        let first = lease.messages.iter().find(|message| message.transaction_id == name).map(|message| message.seq);
+        let ack = Ack {
+            place: (held.parts[part].0, held.group),
+            lease: held.batch.lease.filter(|_| named),
+            outcome,
+            error: (outcome != Outcome::Completed).then(|| error(outcome)),
+            strict,
+            remembered: first.filter(|_| held.remembered_by == Some(node) && held.batch.lease.is_some()),
+            foreign: held.life != self.lives,
+            transaction_id: name,
+        };
+        (lease.partition_uid, ack)
     }
 
     pub(super) async fn release(&mut self, node: u8, which: Which) -> Check {
@@ -200,9 +241,9 @@ fn stored(message: &Message) -> Stored {
     }
 }
 
-type Asking = (Settlement, Place, Option<LeaseId>, End);
+pub(super) type Asking = (Settlement, Place, Option<LeaseId>, End);
 
-fn said(held: &Held, part: usize, how: How) -> Asking {
+pub(super) fn said(held: &Held, part: usize, how: How) -> Asking {
     let lease = &held.batch.partitions[part];
     let (partition, through) = held.parts[part];
     let at = |offset: u8| lease.messages[0].seq + i64::from(offset);
@@ -229,29 +270,7 @@ fn error(outcome: Outcome) -> String {
     format!("it is {outcome:?}")
 }
 
-fn ack(
-    held: &Held,
-    part: usize,
-    (at, outcome): (u8, Outcome),
-    (node, named, strict): (u8, bool, bool),
-) -> (PartitionUid, Ack) {
-    let lease = &held.batch.partitions[part];
-    let message = &lease.messages[usize::from(at) % lease.messages.len()];
-    let name = message.transaction_id.clone();
-    let first = lease.messages.iter().find(|message| message.transaction_id == name).map(|message| message.seq);
-    let ack = Ack {
-        place: (held.parts[part].0, held.group),
-        lease: held.batch.lease.filter(|_| named),
-        outcome,
-        error: (outcome != Outcome::Completed).then(|| error(outcome)),
-        strict,
-        remembered: first.filter(|_| held.remembered_by == Some(node) && held.batch.lease.is_some()),
-        transaction_id: name,
-    };
-    (lease.partition_uid, ack)
-}
-
-fn acknowledgement(uid: PartitionUid, ack: &Ack) -> Acknowledgement {
+pub(super) fn acknowledgement(uid: PartitionUid, ack: &Ack) -> Acknowledgement {
     let said =
         Acknowledgement::new(uid, ack.transaction_id.clone()).group(group_name(ack.place.1)).outcome(ack.outcome);
     let said = ack.lease.map_or(said.clone(), |lease| said.lease(lease));

@@ -1,6 +1,6 @@
 //! Pushes through the library and by SQL.
 
-use reveille::messages::{MessageId, PushItem, PushOutcome};
+use reveille::messages::{MessageId, PushItem, PushOutcome, Pushed};
 use uuid::{Builder, Uuid};
 
 use super::{Play, agree, partition_name};
@@ -13,29 +13,34 @@ impl Play<'_> {
         let pushed = items.iter().zip(&payloads).map(|(item, payload)| self.item(*item, payload)).collect();
         let answers = self.node(node).push(pushed).await;
         // Whatever was committed before a push began comes before it.
+        self.model.make();
         for item in items {
             self.model.receive(item.partition, usize::MAX);
         }
         agree("how many answers", &answers.len(), &items.len())?;
         for ((item, payload), answer) in items.iter().zip(&payloads).zip(answers) {
             let answer = answer.map_err(|error| format!("a push was refused: {error:?}"))?;
-            let name = transaction_id(*item);
-            let remembers = self.model.rules.remembers;
-            let log = self.model.logs.entry(item.partition).or_default();
-            let told = match answer.outcome {
-                PushOutcome::Stored { seq } => Pushing::Stored(seq),
-                PushOutcome::Duplicate { of } => Pushing::Duplicate(of),
-                other => return Err(format!("a push was answered {other:?}")),
-            };
-            agree("a push", &told, &log.expects(name.as_deref(), remembers))?;
-            match told {
-                Pushing::Stored(_) => log.append(answer.id, name.as_deref(), payload),
-                Pushing::Duplicate(of) => agree("whose duplicate", &answer.id, &of)?,
-            }
-            let uid = answer.partition_uid.ok_or("a push does not know its partition")?;
-            agree("the partition", &uid, self.uids.entry(item.partition).or_insert(uid))?;
+            self.pushed(*item, payload, &answer)?;
         }
         Ok(())
+    }
+
+    pub(super) fn pushed(&mut self, item: Item, payload: &[u8], answer: &Pushed) -> Check {
+        let name = transaction_id(item);
+        let remembers = self.model.rules.remembers;
+        let log = self.model.logs.entry(item.partition).or_default();
+        let told = match answer.outcome {
+            PushOutcome::Stored { seq } => Pushing::Stored(seq),
+            PushOutcome::Duplicate { of } => Pushing::Duplicate(of),
+            other => return Err(format!("a push was answered {other:?}")),
+        };
+        agree("a push", &told, &log.expects(name.as_deref(), remembers))?;
+        match told {
+            Pushing::Stored(_) => log.append(answer.id, name.as_deref(), payload),
+            Pushing::Duplicate(of) => agree("whose duplicate", &answer.id, &of)?,
+        }
+        let uid = answer.partition_uid.ok_or("a push does not know its partition")?;
+        agree("the partition", &uid, self.uids.entry(item.partition).or_insert(uid))
     }
 
     pub(super) async fn sql_push(&mut self, items: &[Item], commits: bool) -> Check {
@@ -56,7 +61,7 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn item(&self, item: Item, payload: &[u8]) -> PushItem {
+    pub(super) fn item(&self, item: Item, payload: &[u8]) -> PushItem {
         let made = PushItem::new(self.queue.clone(), payload.to_owned()).partition(partition_name(item.partition));
         match transaction_id(item) {
             Some(name) => made.transaction_id(name),
@@ -64,13 +69,13 @@ impl Play<'_> {
         }
     }
 
-    fn payload(&mut self) -> Vec<u8> {
-        self.pushed += 1;
-        format!("payload {}", self.pushed).into_bytes()
+    pub(super) fn payload(&mut self) -> Vec<u8> {
+        self.payloads += 1;
+        format!("payload {}", self.payloads).into_bytes()
     }
 }
 
-fn transaction_id(item: Item) -> Option<String> {
+pub(super) fn transaction_id(item: Item) -> Option<String> {
     // Some look like ids of messages, and some of those grow: a few of them were made at about the same time.
     item.name.map(|name| match name % 3 {
         0 => Uuid::from_u128(u128::from(name)).to_string(),

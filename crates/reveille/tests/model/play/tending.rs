@@ -1,20 +1,28 @@
 //! What operators do, and what time does.
 
-use reveille::messages::{DeadLetterId, MessagesError, SeekTo};
+use reveille::messages::{DeadLetterId, LeaseId, MessagesError, SeekTo};
 
 use super::{Play, agree, group_name, partition_name};
-use crate::model::{Check, Rules};
+use crate::model::{Check, Place, Rules};
 
 impl Play<'_> {
     pub(super) async fn make_queue(&self, rules: Rules) {
-        let name = self.queue.as_str();
-        self.eye.run(&format!("insert into reveille.queue (name) values ('{name}')")).await;
+        let (queue, name) = (self.queue.as_str(), &self.name);
+        let make = format!(
+            "insert into reveille.queue (name, namespace, task) values
+               ('{queue}', '{name}', '{name}'), ('{name}.empty', '{name}', 'empty')"
+        );
+        self.eye.run(&make).await;
         self.write(rules).await;
     }
 
     pub(super) async fn configure(&mut self, rules: Rules) {
-        self.write(rules).await;
-        self.model.rules = rules;
+        if self.model.present {
+            // Not of a queue that was made by a push: what it remembers is decided.
+            let rules = Rules { remembers: self.model.rules.remembers, ..rules };
+            self.write(rules).await;
+            self.model.rules = rules;
+        }
     }
 
     async fn write(&self, rules: Rules) {
@@ -76,7 +84,10 @@ impl Play<'_> {
         let sought = self.node(node).seek(&self.queue, &group_name(group), name.as_ref(), place).await;
         let known = partition.is_none_or(|partition| self.model.logs.contains_key(&partition));
         let sought = match sought {
-            Err(MessagesError::NoGroup { .. }) if !self.model.groups.contains(&group) => return Ok(()),
+            Err(MessagesError::NoQueue { .. }) if !self.model.present => return Ok(()),
+            Err(MessagesError::NoGroup { .. }) if self.model.present && !self.model.groups.contains(&group) => {
+                return Ok(());
+            }
             Err(MessagesError::NoPartition { .. }) if !known => return Ok(()),
             Err(error) => return Err(format!("a seek failed: {error:?}")),
             Ok(_) if !known || !self.model.groups.contains(&group) => {
@@ -86,16 +97,23 @@ impl Play<'_> {
         };
         let all: Vec<u8> = self.model.logs.keys().copied().collect();
         let scope: Vec<u8> = all.into_iter().filter(|at| partition.is_none_or(|only| only == *at)).collect();
-        let beyond = |at: &&u8| place != SeekTo::End && seq > self.model.newest(**at);
+        let beyond =
+            |at: &&u8| place != SeekTo::End && !(self.model.purged(**at)..=self.model.newest(**at)).contains(&seq);
         let clamped = scope.iter().filter(beyond).count();
         self.look().await;
         for at in &scope {
-            let nonce = self.now.rows.get(&(*at, group)).and_then(|row| row.nonce);
-            let known = self.held.iter().any(|held| held.batch.lease.is_some() && held.batch.lease == nonce);
-            agree("whether a lease outlived a seek", &known, &false)?;
+            let nonce = self.new_nonce((*at, group))?;
             self.model.seek((*at, group), seq, nonce);
         }
         agree("partitions sought", &(sought.partitions, sought.clamped), &(scope.len() as u64, clamped as u64))
+    }
+
+    /// The nonce of a place that was sought: nobody was ever given it.
+    pub(super) fn new_nonce(&self, place: Place) -> Check<Option<LeaseId>> {
+        let nonce = self.now.rows.get(&place).and_then(|row| row.nonce);
+        let known = self.held.iter().any(|held| held.batch.lease.is_some() && held.batch.lease == nonce);
+        agree("whether a lease outlived a seek", &known, &false)?;
+        Ok(nonce)
     }
 
     /// Every third or so, by the bits of a number.
@@ -109,8 +127,7 @@ impl Play<'_> {
     pub(super) async fn redrive(&mut self, node: u8, letters: u8) -> Check {
         let (chosen, ids) = self.choose(letters);
         let redriven = self.node(node).redrive(&ids).await.map_err(|error| format!("a redrive failed: {error:?}"))?;
-        self.model.redrive(&chosen);
-        agree("letters redriven", &redriven, &(chosen.len() as u64))
+        agree("letters redriven", &redriven, &self.model.redrive(&chosen))
     }
 
     pub(super) async fn delete_letters(&mut self, node: u8, letters: u8) -> Check {
@@ -140,7 +157,7 @@ impl Play<'_> {
         let Some(log) = self.model.logs.get_mut(&partition) else { return Ok(()) };
         let Some(held) = log.at(seq).cloned() else { return Ok(()) };
         let alike = log.messages.iter().filter(|other| other.transaction_id == held.transaction_id && !other.deleted);
-        if alike.count() > 1 {
+        if seq <= log.purged || alike.count() > 1 {
             return Ok(());
         }
         let deleted = !held.deleted;

@@ -6,7 +6,7 @@ use reveille::messages::{LeaseId, MessageId};
 use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
 
-use crate::model::{Letter, Place};
+use crate::model::{GONE, Letter, Place};
 
 /// When a cursor is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -115,7 +115,7 @@ fn cursor(row: &tokio_postgres::Row) -> Row {
 
 fn letter(row: &tokio_postgres::Row) -> Letter {
     Letter {
-        place: (number(row.get(1)), number(row.get(2))),
+        place: (number(row.get(1)), row.get::<_, Option<&str>>(2).map_or(GONE, number)),
         seq: row.get(3),
         message: MessageId(row.get(4)),
         failures: row.get(5),
@@ -147,7 +147,7 @@ const LETTERS: &str = "
     from reveille.queue
     join reveille.dead_letter on dead_letter.queue = queue.id
     join reveille.partition on partition.id = dead_letter.partition
-    join reveille.consumer_group on consumer_group.id = dead_letter.grp
+    left join reveille.consumer_group on consumer_group.id = dead_letter.grp
     where queue.name = $1
     order by dead_letter.id";
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use reveille::messages::{GroupName, LeaseId, MessageId, QueueName};
+use tokio::sync::Notify;
 use tokio_postgres::Client;
 
 use crate::world::{World, stranded};
@@ -78,19 +79,20 @@ impl Notes {
     }
 }
 
-/// Lets everybody loose for a while, drains the queue, and says what is wrong.
+/// Lets everybody loose for a while, or until the watcher has seen enough, drains the queue, and says what is wrong.
 pub(crate) async fn run(world: &World, time: Duration, seed: u64) -> Faults {
     let client = world.db.client().await;
     make_queue(&client).await;
     let notes = Notes::default();
     let (pushing, consuming) = (AtomicBool::new(true), AtomicBool::new(true));
-    let watching = watch(world, &consuming);
+    let seen = Notify::new();
+    let watching = watch(world, &consuming, &seen);
     let pushers = join_all((0..PUSHERS).map(|n| pusher::push(world, &notes, &pushing, seed ^ n)));
     let consumers =
         (0..u64::from(GROUPS) * CONSUMERS_PER_GROUP).map(|n| consumer::consume(world, &notes, &consuming, (seed, n)));
     let consumers = join_all(consumers);
     let clock = async {
-        tokio::time::sleep(time).await;
+        let _ = tokio::time::timeout(time, seen.notified()).await;
         pushing.store(false, Ordering::Relaxed);
         let drained = drained(&client).await;
         consuming.store(false, Ordering::Relaxed);
@@ -147,15 +149,18 @@ async fn drained(client: &Client) -> bool {
 }
 
 /// How often it looked, and the first place it saw stranded.
-async fn watch(world: &World, on: &AtomicBool) -> (u64, Vec<String>) {
+async fn watch(world: &World, on: &AtomicBool, seen: &Notify) -> (u64, Vec<String>) {
     let client = world.db.client().await;
-    let (mut looks, mut seen) = (0, Vec::new());
+    let (mut looks, mut places) = (0, Vec::new());
     while on.load(Ordering::Relaxed) {
-        seen.extend(stranded(&client, Some(QUEUE)).await);
+        places.extend(stranded(&client, Some(QUEUE)).await);
+        if !places.is_empty() {
+            seen.notify_one();
+        }
         looks += 1;
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    (looks, seen)
+    (looks, places)
 }
 
 fn queue() -> QueueName {

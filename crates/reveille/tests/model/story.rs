@@ -159,7 +159,7 @@ impl Story {
     pub(crate) fn from_seed(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let rules = rules(&mut rng, true);
-        let steps = rng.choice([6, 8, 10, 16]).expect("some");
+        let steps = rng.choice([4, 6, 8, 14]).expect("some");
         Self { rules, steps: (0..steps).map(|_| step(&mut rng, rules)).collect() }
     }
 }

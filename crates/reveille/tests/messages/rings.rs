@@ -94,6 +94,47 @@ async fn a_push_in_sql_makes_the_queue_that_somebody_waits_for() {
 }
 
 #[tokio::test]
+async fn a_push_in_sql_makes_the_queue_whose_namespace_somebody_waits_for() {
+    let db = TestDatabase::new().await;
+    let (heard, unheard) = (Node::on(&db).await.proven().await, TestDatabase::new().await);
+    let beating = Node::at(&unheard.url(), Duration::from_millis(200)).await.proven().await;
+    let waiting = [heard.parked(Pop::namespace("shop")).await, beating.parked(Pop::task("later")).await];
+
+    db.client().await.execute("select reveille.push('shop.later', '\"hello\"'::json)", &[]).await.unwrap();
+    // Nobody says anything of this one.
+    let silent = "insert into reveille.outbox (queue, partition, message_id, payload)
+         values ('shop.later', 'a', gen_random_uuid(), '\"hello\"')";
+    unheard.client().await.execute(silent, &[]).await.unwrap();
+
+    for waiting in waiting {
+        assert_eq!(woken(waiting).await, ["\"hello\""]);
+    }
+}
+
+/// While pushes are paused nothing can be moved, so there is no reason to look again.
+#[tokio::test]
+async fn a_push_that_is_kept_back_is_not_looked_for_again_and_again() {
+    let db = TestDatabase::new().await;
+    let node = Node::on(&db).await.proven().await;
+    node.messages.turn(Switch::PushPaused, true).await.unwrap();
+    db.client().await.execute("select reveille.push('shop.later', '\"hello\"'::json)", &[]).await.unwrap();
+    let waiting = [
+        node.parked(Pop::queue(queue("shop.later"))).await,
+        node.parked(Pop::namespace("shop").group(group("a"))).await,
+    ];
+
+    let looks = node.looks();
+    tokio::time::sleep(Duration::from_millis(300)).await; // tidy: sleep because looks that go on need time to show
+    let more = node.looks() - looks;
+    node.messages.turn(Switch::PushPaused, false).await.unwrap();
+
+    assert!(more <= 3, "{more} looks for what cannot come");
+    for waiting in waiting {
+        assert_eq!(woken(waiting).await, ["\"hello\""]);
+    }
+}
+
+#[tokio::test]
 async fn the_first_push_to_a_queue_wakes_whoever_waited_for_the_queue() {
     let db = TestDatabase::new().await;
     let (here, there) = (Node::on(&db).await.proven().await, Node::on(&db).await.proven().await);

@@ -1,14 +1,37 @@
 -- What has come into being, or gone: queues called $1 that are there ('queue'); partitions called $3 of the queues $2 that
 -- are there, or whose queue is not ('partition'); and the queues of each namespace $4 and task $5, null for any ('space').
--- `sent` says that the outbox has something for a queue that is not there. Answers by place in the question.
+-- Answers by place in the question. `sent` is the name of a queue that is not there though the outbox has something for it: of those
+-- called $1, and if a namespace or task is asked for, of all ('sent'). Not while pushes are paused, for then nothing can be moved.
 -- locks:  nothing
+with recursive moving as materialized (
+  select not exists (select from {schema}.switch where switch.name = 'push_paused' and switch.engaged) as possible
+), named as (
+  -- One step into the index for each name.
+  (
+    select outbox.queue
+    from {schema}.outbox
+    where cardinality($4::text[]) > 0 and (select moving.possible from moving)
+    order by outbox.queue
+    limit 1
+  )
+  union all
+  select (select next.queue from {schema}.outbox as next where next.queue > named.queue order by next.queue limit 1)
+  from named
+  where named.queue is not null
+)
 select 'queue' as kind, asked.o::int as o, null::int[] as queues,
-       queue.id is null as sent
+       case when queue.id is null then asked.name end as sent
 from unnest($1::text[]) with ordinality as asked (name, o)
+cross join moving
 left join {schema}.queue on queue.name = asked.name
-where queue.id is not null or exists (select from {schema}.outbox where outbox.queue = asked.name)
+where queue.id is not null
+  or (moving.possible and exists (select from {schema}.outbox where outbox.queue = asked.name))
 union all
-select 'partition', asked.o::int, null, false
+select 'sent', 0, null, pending.queue
+from (select named.queue from named where named.queue is not null limit 1000) as pending
+where not exists (select from {schema}.queue where queue.name = pending.queue)
+union all
+select 'partition', asked.o::int, null, null
 from unnest($2::int[], $3::text[]) with ordinality as asked (queue, name, o)
 where exists (select from {schema}.partition where partition.queue = asked.queue and partition.name = asked.name)
   or not exists (select from {schema}.queue where queue.id = asked.queue)
@@ -24,5 +47,5 @@ select 'space', asked.o::int, array(
            limit 1000
          ) as first
          order by first.id
-       ), false
+       ), null
 from unnest($4::text[], $5::text[]) with ordinality as asked (namespace, task, o)

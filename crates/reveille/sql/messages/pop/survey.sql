@@ -68,3 +68,9 @@ where exists (
     and (length(waited.rest) <= greatest(waited.length, 0)
          or queue.task = substr(waited.rest, greatest(waited.length, 0) + 2))
 )
+or exists (
+  -- One that is not there yet, whatever its namespace: whoever looks makes it.
+  select
+  from (select outbox.queue from {schema}.outbox order by outbox.id desc limit 1000) as sent
+  where not exists (select from {schema}.queue where queue.name = sent.queue)
+)

@@ -42,15 +42,12 @@ pub(super) async fn changed<'k>(
     let params: [Param<'_>; 5] = [&names, &owners, &parts, &namespaces, &tasks];
     for row in connection.query(&NAMES, &params).await? {
         let place = usize::try_from(row.get::<_, i32>("o") - 1).unwrap_or(usize::MAX);
+        if let Some(name) = row.get::<_, Option<String>>("sent") {
+            changed.sent.push(name);
+            continue;
+        }
         match row.get::<_, &str>("kind") {
-            "queue" => {
-                let Some((key, name)) = queues.get(place) else { continue };
-                if row.get("sent") {
-                    changed.sent.push(name.as_str().to_owned());
-                } else {
-                    changed.keys.insert((*key).clone());
-                }
-            }
+            "queue" => changed.keys.extend(queues.get(place).map(|(key, _)| (*key).clone())),
             "partition" => changed.keys.extend(partitions.get(place).map(|(key, ..)| (*key).clone())),
             _ => {
                 let Some((key, space)) = spaces.get(place) else { continue };

@@ -1,7 +1,9 @@
 //! The log lines of seed 003, as a subscriber of `tracing` gets them: their names and fields are what dashboards search for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 use reveille::jobs::{JobId, NewJob};
 use reveille_testkit::Events;
@@ -42,9 +44,17 @@ impl Visit for Line {
     }
 }
 
-/// Collects the events of jobs.
+/// Collects the events of jobs, for the thread that they happen in: each of these tests has its own, and runs everything there.
+/// One for the whole process, because whether a line is wanted at all is remembered for the process, by whoever comes to it first.
 #[derive(Debug)]
-struct Collector(Events<Line>);
+struct Collector;
+
+static COLLECTED: LazyLock<Mutex<HashMap<ThreadId, Events<Line>>>> = LazyLock::new(|| {
+    tracing::subscriber::set_global_default(Collector).expect("nobody else collects");
+    // What was asked for before that was remembered as unwanted.
+    tracing::callsite::rebuild_interest_cache();
+    Mutex::default()
+});
 
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -54,7 +64,10 @@ impl Subscriber for Collector {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line { level: *event.metadata().level(), fields: BTreeMap::new() };
         event.record(&mut line);
-        self.0.record(line);
+        let lines = COLLECTED.lock().unwrap_or_else(PoisonError::into_inner).get(&thread::current().id()).cloned();
+        if let Some(lines) = lines {
+            lines.record(line);
+        }
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -70,16 +83,16 @@ impl Subscriber for Collector {
     fn exit(&self, _: &Id) {}
 }
 
-/// Everything runs in the thread of the test, and so what it logs comes here.
-fn collected() -> (Events<Line>, tracing::subscriber::DefaultGuard) {
+/// What is logged in this thread from now on.
+fn collected() -> Events<Line> {
     let lines = Events::new();
-    let guard = tracing::subscriber::set_default(Collector(lines.clone()));
-    (lines, guard)
+    COLLECTED.lock().unwrap_or_else(PoisonError::into_inner).insert(thread::current().id(), lines.clone());
+    lines
 }
 
 #[tokio::test]
 async fn a_job_is_logged_with_the_names_and_fields_of_the_seed() {
-    let (lines, _guard) = collected();
+    let lines = collected();
     let fixture = Fixture::new().await;
     let _worker = fixture.worker().name("w-1").start().await.unwrap();
     let of = |kind: &str| NewJob::new(kind, &1).unwrap().metadata(&serde_json::json!({"item_id": "i-7"})).unwrap();
@@ -108,7 +121,7 @@ async fn a_job_is_logged_with_the_names_and_fields_of_the_seed() {
 /// A subscriber that writes JSON leaves the field out, then.
 #[tokio::test]
 async fn a_job_of_no_item_is_logged_without_one() {
-    let (lines, _guard) = collected();
+    let lines = collected();
     let fixture = Fixture::new().await;
     let _worker = fixture.worker().start().await.unwrap();
     let nothing = serde_json::json!({"item_id": null});
@@ -127,7 +140,7 @@ async fn a_job_of_no_item_is_logged_without_one() {
 /// Nobody was there to fail it: who claims it logs its end.
 #[tokio::test]
 async fn a_job_whose_last_worker_was_lost_is_logged_as_failed() {
-    let (lines, _guard) = collected();
+    let lines = collected();
     let fixture = Fixture::new().await;
     let id = fixture.enqueue(NewJob::new("ok", &1).unwrap().max_attempts(1)).await;
     let lost = "update reveille.job set nonce = 7, worker = 'w', epoch = 1, attempt = 1, due_at = now()";

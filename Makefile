@@ -12,7 +12,7 @@ serve: SETUP = --for-serve
 serve: setup ## build and start the server on its embedded PostgreSQL; ARGS="--listen 127.0.0.1:7000" passes options
 	cargo run --locked --bin reveille -- serve $(ARGS)
 
-test: setup setup-test ## run all tests; REVEILLE_HISTORIES=20000 for more random histories of a queue
+test: setup setup-test ## run all tests; REVEILLE_HISTORIES=20000 for new random histories of a queue
 	cargo build --locked --bins
 	cargo test --locked --workspace --exclude reveille-duroxide --features reveille/sqlx
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide # its tests mostly wait for locks to expire

@@ -157,7 +157,7 @@ impl Catalog {
     }
 
     /// A partition that is there; nothing is made.
-    pub(super) async fn find_partition(
+    async fn find_partition(
         &self,
         database: &Database,
         queue: &QueueName,
@@ -169,6 +169,20 @@ impl Catalog {
         let params: [crate::database::Param<'_>; 2] = [&queue.as_str(), &partition.as_str()];
         let row = database.acquire().await?.query_opt(&PARTITION_BY_NAME, &params).await?;
         Ok(self.learn(row.as_slice()).pop())
+    }
+
+    /// The same in a queue that is known by its row: what is remembered may be of one that had the name before.
+    pub(super) async fn find_partition_of(
+        &self,
+        database: &Database,
+        (queue, name): (QueueId, &QueueName),
+        partition: &PartitionName,
+    ) -> Result<Option<Arc<PartitionEntry>>, MessagesError> {
+        let found = self.find_partition(database, name, partition).await?;
+        let Some(stale) = found.as_ref().filter(|entry| entry.queue != queue) else { return Ok(found) };
+        self.forget_queue(stale.queue);
+        let found = self.find_partition(database, name, partition).await?;
+        Ok(found.filter(|entry| entry.queue == queue))
     }
 
     /// What is remembered of a queue is not true any more.

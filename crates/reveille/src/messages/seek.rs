@@ -90,7 +90,8 @@ impl Messages {
         let entry = self.group_of(queue, group).await?;
         let partition = match partition {
             Some(name) => {
-                let found = ground.catalog.find_partition(&ground.database, queue, name).await?;
+                let within = (entry.queue, queue);
+                let found = ground.catalog.find_partition_of(&ground.database, within, name).await?;
                 let missing = || MessagesError::NoPartition { partition: name.to_string() };
                 Some(found.ok_or_else(missing)?.id)
             }

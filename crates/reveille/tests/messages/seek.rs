@@ -190,3 +190,20 @@ async fn a_seek_beside_somebody_who_makes_a_cursor_holds_none_that_he_waits_for(
     assert_eq!(soon(seeking).await.unwrap().unwrap().partitions, 2);
     assert_eq!(texts(&pop(&it.messages, Pop::queue(queue("mail")).batch(9).partitions(9)).await.unwrap()), ["1", "2"]);
 }
+
+/// This process remembers the partition of a queue that another one has deleted.
+#[tokio::test]
+async fn a_seek_finds_the_partition_of_a_queue_that_was_made_anew_elsewhere() {
+    let it = Fixture::new().await;
+    let other = it.node().await;
+    push_to(&it.messages, "mail", "a", &["old"]).await;
+    assert!(other.delete_queue(&queue("mail")).await.unwrap());
+    push_to(&other, "mail", "a", &["1", "2"]).await;
+    let batch = pop_queue(&other, "mail", 1).await;
+
+    let sought = it.messages.seek(&queue("mail"), &plain(), Some(&partition("a")), SeekTo::After(1)).await.unwrap();
+
+    assert_eq!(sought.partitions, 1);
+    assert_eq!(settle(&other, Settlement::complete(&batch.partitions[0])).await, Settled::LeaseLost);
+    assert_eq!(texts(&pop_queue(&other, "mail", 9).await), ["2"]);
+}

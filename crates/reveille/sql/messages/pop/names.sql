@@ -1,7 +1,7 @@
 -- What has come into being, or gone: queues called $1 that are there ('queue'); partitions called $3 of the queues $2 that
 -- are there, or whose queue is not ('partition'); and the queues of each namespace $4 and task $5, null for any ('space').
 -- Answers by place in the question. `sent` is the name of a queue that is not there though the outbox has something for it: of those
--- called $1, and if a namespace or task is asked for, of all ('sent'). Not while pushes are paused, for then nothing can be moved.
+-- called $1, and of those that will be in a namespace or task asked for ('sent'). Not while pushes are paused, for then nothing can be moved.
 -- locks:  nothing
 with recursive moving as materialized (
   select not exists (select from {schema}.switch where switch.name = 'push_paused' and switch.engaged) as possible
@@ -30,6 +30,15 @@ union all
 select 'sent', 0, null, pending.queue
 from (select named.queue from named where named.queue is not null limit 1000) as pending
 where not exists (select from {schema}.queue where queue.name = pending.queue)
+  -- Where it will be, as the function ensure says.
+  and exists (
+    select
+    from unnest($4::text[], $5::text[]) as asked (namespace, task)
+    where (asked.namespace is null
+           or asked.namespace = case when pending.queue like '%.%' then split_part(pending.queue, '.', 1) else '' end)
+      and (asked.task is null
+           or asked.task = case when pending.queue like '%.%' then substr(pending.queue, strpos(pending.queue, '.') + 1) else '' end)
+  )
 union all
 select 'partition', asked.o::int, null, null
 from unnest($2::int[], $3::text[]) with ordinality as asked (queue, name, o)

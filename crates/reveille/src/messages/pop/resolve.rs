@@ -90,9 +90,9 @@ impl Resolver {
     ) -> Result<Key, MessagesError> {
         let Some(known) = self.subscriber(pop, name).await? else { return Ok(Key::Queue(name.clone())) };
         let Ground { catalog, database, .. } = &*self.ground;
-        match catalog.find_partition(database, name, partition).await? {
-            Some(entry) if entry.queue == known.queue => Ok(claim(known, Some(entry.id))),
-            Some(_) | None => self.absent_partition_key(pop, (known.queue, name), partition).await,
+        match catalog.find_partition_of(database, (known.queue, name), partition).await? {
+            Some(entry) => Ok(claim(known, Some(entry.id))),
+            None => self.absent_partition_key(pop, (known.queue, name), partition).await,
         }
     }
 

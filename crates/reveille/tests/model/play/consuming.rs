@@ -23,8 +23,8 @@ impl Play<'_> {
         let pop = if *auto { pop.auto_ack() } else { pop };
         let pop = pop.subscription(if begin == Begin::New { Subscription::New } else { Subscription::All });
         let newest: BTreeMap<u8, i64> = self.model.logs.iter().map(|(p, log)| (*p, log.newest())).collect();
-        // Who asks for the queue makes it of what was sent to it.
-        if !self.model.outbox.is_empty() && matches!(scope, Scope::Queue | Scope::Partition(_)) {
+        // Who asks for the queue, or for whatever is in its namespace, makes it of what was sent to it.
+        if !self.model.outbox.is_empty() {
             self.model.make();
         }
         self.model.register(*group, begin);

@@ -69,7 +69,7 @@ where exists (
          or queue.task = substr(waited.rest, greatest(waited.length, 0) + 2))
 )
 or exists (
-  -- One that is not there yet, whatever its namespace: whoever looks makes it.
+  -- One that is not there yet, in whatever namespace: the look makes it if it is in this one, and is only one look if not.
   select
   from (select outbox.queue from {schema}.outbox order by outbox.id desc limit 1000) as sent
   where not exists (select from {schema}.queue where queue.name = sent.queue)

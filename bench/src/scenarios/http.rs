@@ -2,8 +2,9 @@
 //!
 //! Server, PostgreSQL and the load share one machine, as separate processes. Every push is durable before it is answered
 //! and brings a transaction id, as official clients' do; pops with leases ack every message by name. Beside it, in the same
-//! rounds, [`single`]: servers that run one statement for each request.
+//! rounds ([`beside`]), [`single`]: servers that run one statement for each request.
 
+mod beside;
 mod load;
 pub(crate) mod single;
 
@@ -13,13 +14,11 @@ use tokio_postgres::Client;
 
 use crate::bench::{Bench, progress};
 use crate::cluster::Cluster;
-use crate::measure::{median, ratio};
 use crate::notify;
 use crate::process::{self, Processes};
 use crate::report::Report;
 use crate::server::Serving;
 use load::{Load, Measured, Queue, Step};
-use single::Door;
 
 /// How many clients there are for a batch of each size.
 const PUSHERS: [(usize, usize); 3] = [(1, 200), (10, 64), (100, 16)];
@@ -30,19 +29,23 @@ const USUAL_PARTITIONS: usize = 100;
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     progress("starting a durable PostgreSQL");
     let cluster = Cluster::start_with(|options| {
-        options.setting("shared_buffers", "1GB").setting("max_wal_size", "8GB").setting("max_connections", "200")
+        options.setting("shared_buffers", "1GB").setting("max_wal_size", "8GB").setting("max_connections", "400")
     })?;
     let admin = notify::connect(&cluster.url()).await?;
     let serving = Serving::start(&cluster.url()).await?;
-    let plain = single::start(&cluster.url(), &admin.client, Door::Axum).await?;
-    let bare = single::start(&cluster.url(), &admin.client, Door::Bare).await?;
+    single::make_table(&admin.client).await?;
     let field = Field { bench, serving: &serving, postgres: postmaster(&admin.client).await? };
 
     let version: String = admin.client.query_one("show server_version", &[]).await?.get(0);
     let mut report = Report::new("http", format!("PostgreSQL {version}, fsync on; {}", single::ABOUT));
-    field.beside_single(&plain, &bare, &mut report).await?;
+    if bench.wants("beside one statement a request") {
+        beside::run(&field, &cluster.url(), &mut report).await?;
+    }
     let mut usual = None;
     for partitions in [1, USUAL_PARTITIONS, 10_000] {
+        if !bench.wants(&format!("{partitions} partitions")) {
+            continue;
+        }
         let costs = field.partitions(partitions, &mut report).await?;
         if partitions == USUAL_PARTITIONS {
             usual = Some(costs);
@@ -69,34 +72,6 @@ struct Field<'b> {
 }
 
 impl Field<'_> {
-    /// Single pushes of 200 clients, to us and to a server without batches, in turns.
-    async fn beside_single(&self, plain: &Serving, bare: &Serving, report: &mut Report) -> anyhow::Result<()> {
-        let (batch, clients) = PUSHERS[0];
-        let ours = Load::new(self.serving, Queue::new("beside", USUAL_PARTITIONS), clients).await?;
-        ours.make_partitions().await?;
-        let plain = Load::new(plain, Queue::new("plain", USUAL_PARTITIONS), clients).await?;
-        let bare = Load::new(bare, Queue::new("bare", USUAL_PARTITIONS), clients).await?;
-        let span = self.bench.pick(Duration::from_millis(500), Duration::from_millis(1500));
-        let mut rates: [Vec<f64>; 3] = Default::default();
-        for load in [&ours, &plain, &bare] {
-            load.run(span, Step::Push { batch }).await?;
-        }
-        for round in 1..=self.bench.rounds() {
-            progress(&format!(
-                "round {round} of {}: push, batch 1, beside one statement a request",
-                self.bench.rounds()
-            ));
-            for (load, rates) in [&ours, &plain, &bare].into_iter().zip(&mut rates) {
-                rates.push(load.run(span, Step::Push { batch }).await?.per_s);
-            }
-        }
-        report.figure("push_batch1_vs_single", ratio(&rates[0], &rates[1]), "times");
-        report.row("the same in messages: ours", median(&rates[0]), "msg/s");
-        report.row("the same in messages: one statement for each request", median(&rates[1]), "msg/s");
-        report.row("the same in messages: that without an HTTP library", median(&rates[2]), "msg/s");
-        Ok(())
-    }
-
     /// Everything on queues of so many partitions; the costs of a push and of pop and ack in batches of 100.
     async fn partitions(&self, partitions: usize, report: &mut Report) -> anyhow::Result<[Measured; 2]> {
         let queue = Queue::new(&format!("p{partitions}"), partitions);

@@ -1,11 +1,13 @@
-//! What our pushes are measured beside: a server that runs one statement for each request.
+//! What our pushes are measured beside: servers that run one statement for each request.
 //!
-//! The plainest thing that could be called a queue over HTTP: a row in a table, in a transaction of its own, durable before
-//! it is answered, and stored once for each transaction id, as ours. It knows no order, no groups and no waking. It stands
-//! behind the HTTP library that we use, without our limits and deadlines; and, as a second one, behind a bare reader of
-//! sockets that understands nothing but this bench, which tells what HTTP itself costs.
+//! First the plainest thing that could be called a queue over HTTP: a row in a table, in a transaction of its own, durable
+//! before it is answered, and stored once for each transaction id, as ours. It knows no order, no groups and no waking. It
+//! stands behind the HTTP library that we use, without our limits and deadlines; and, as a second one, behind a bare reader
+//! of sockets that understands nothing but this bench, which tells what HTTP itself costs. The third one does what we do,
+//! with our own library, but no two requests meet in a statement: it tells what fusing them is worth.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
@@ -16,6 +18,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::serve::ListenerExt;
 use bytes::Bytes;
+use reveille::database::{Database, DatabaseOptions};
+use reveille::messages::{Messages, MessagesOptions, PartitionName, Payload, PushItem, QueueName};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
@@ -39,6 +43,8 @@ pub(super) const ABOUT: &str = "`push_batch1_vs_single`: 200 clients, beside a p
 pub(super) enum Door {
     Axum,
     Bare,
+    /// As the first, in front of our own pushes.
+    Unfused,
 }
 
 impl Door {
@@ -46,6 +52,7 @@ impl Door {
         match self {
             Self::Axum => "axum",
             Self::Bare => "bare",
+            Self::Unfused => "unfused",
         }
     }
 }
@@ -61,8 +68,11 @@ const TABLE: &str = "create table if not exists bench_single (
 const INSERT: &str = "insert into bench_single (queue, partition, transaction_id, payload) values ($1, $2, $3, $4)
     on conflict do nothing returning id";
 
-pub(super) async fn start(url: &str, admin: &Client, door: Door) -> anyhow::Result<Serving> {
-    admin.batch_execute(TABLE).await?;
+pub(super) async fn make_table(admin: &Client) -> anyhow::Result<()> {
+    Ok(admin.batch_execute(TABLE).await?)
+}
+
+pub(super) async fn start(url: &str, door: Door) -> anyhow::Result<Serving> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([CHILD, url, door.word()]);
     Serving::spawn(command).await
@@ -72,16 +82,19 @@ pub(super) async fn start(url: &str, admin: &Client, door: Door) -> anyhow::Resu
 pub(crate) fn serve(url: &str, door: &str) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let (pool, mut tasks) = Pool::open(url).await?;
+        let mut tasks = JoinSet::new();
+        let store =
+            if door == Door::Unfused.word() { Store::queue(url).await? } else { Store::table(url, &mut tasks).await? };
+        let store = Arc::new(store);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("listening on http://{}", listener.local_addr()?);
-        if door == Door::Axum.word() {
-            let router = Router::new().route("/api/v1/push", post(push)).with_state(pool);
+        if door != Door::Bare.word() {
+            let router = Router::new().route("/api/v1/push", post(push)).with_state(store);
             return Ok(axum::serve(listener.tap_io(|stream| drop(stream.set_nodelay(true))), router).await?);
         }
         loop {
             let (stream, _) = listener.accept().await?;
-            tasks.spawn(answer(Wire::new(stream)?, Arc::clone(&pool)));
+            tasks.spawn(answer(Wire::new(stream)?, Arc::clone(&store)));
         }
     })
 }
@@ -102,9 +115,9 @@ struct Item<'b> {
     payload: &'b RawValue,
 }
 
-async fn answer(mut wire: Wire, pool: Arc<Pool>) -> anyhow::Result<()> {
+async fn answer(mut wire: Wire, store: Arc<Store>) -> anyhow::Result<()> {
     while let Some(Incoming { body, .. }) = wire.next().await? {
-        let told = pool.store(&body).await?;
+        let told = store.take(&body).await?;
         let head = format!(
             "HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{told}",
             told.len()
@@ -114,42 +127,79 @@ async fn answer(mut wire: Wire, pool: Arc<Pool>) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn push(State(pool): State<Arc<Pool>>, body: Bytes) -> Result<Response, StatusCode> {
-    let told = pool.store(&body).await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+async fn push(State(store): State<Arc<Store>>, body: Bytes) -> Result<Response, StatusCode> {
+    let told = store.take(&body).await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     Ok((StatusCode::CREATED, [(CONTENT_TYPE, "application/json")], told).into_response())
 }
 
-/// Connections that are used by one request at a time.
-struct Pool {
-    idle: Mutex<mpsc::Receiver<(Client, Statement)>>,
-    back: mpsc::Sender<(Client, Statement)>,
+/// Where messages go.
+enum Store {
+    Table(Pool<(Client, Statement)>),
+    /// Each has lanes and connections of its own, so that nothing is fused.
+    Queue(Pool<Messages>),
 }
 
-impl Pool {
-    async fn open(url: &str) -> anyhow::Result<(Arc<Self>, JoinSet<anyhow::Result<()>>)> {
-        let mut tasks = JoinSet::new();
-        let (back, idle) = mpsc::channel(CONNECTIONS);
+impl Store {
+    async fn table(url: &str, tasks: &mut JoinSet<anyhow::Result<()>>) -> anyhow::Result<Self> {
+        let mut connections = Vec::new();
         for _ in 0..CONNECTIONS {
             let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
             tasks.spawn(async move { Ok(connection.await?) });
             let insert = client.prepare(INSERT).await?;
-            back.send((client, insert)).await?;
+            connections.push((client, insert));
         }
-        Ok((Arc::new(Self { idle: Mutex::new(idle), back }), tasks))
+        Ok(Self::Table(Pool::of(connections)))
+    }
+
+    async fn queue(url: &str) -> anyhow::Result<Self> {
+        let database = Database::connect(DatabaseOptions::new(url)).await?;
+        let options = || MessagesOptions::default().maintenance_interval(Duration::ZERO);
+        Ok(Self::Queue(Pool::of((0..CONNECTIONS).map(|_| Messages::new(&database, options())).collect())))
     }
 
     /// Stores the one message of a body; the answer.
-    async fn store(&self, body: &[u8]) -> anyhow::Result<String> {
+    async fn take(&self, body: &[u8]) -> anyhow::Result<String> {
         let Body { items: [item] } = serde_json::from_slice(body)?;
-        let id = self.insert(&item).await?;
-        Ok(format!(r#"[{{"index":0,"status":"queued","message_id":{id}}}]"#))
+        let id = match self {
+            Self::Table(pool) => pool.with(async |(client, insert)| insert_row(client, insert, &item).await).await?,
+            Self::Queue(pool) => pool.with(async |messages| push_one(messages, &item).await).await?,
+        };
+        Ok(format!(r#"[{{"index":0,"status":"queued","message_id":"{id}"}}]"#))
+    }
+}
+
+async fn insert_row(client: &Client, insert: &Statement, item: &Item<'_>) -> anyhow::Result<String> {
+    let payload = item.payload.get().as_bytes();
+    let row = client.query_one(insert, &[&item.queue, &item.partition, &item.transaction_id, &payload]).await?;
+    Ok(row.get::<_, i64>(0).to_string())
+}
+
+async fn push_one(messages: &Messages, item: &Item<'_>) -> anyhow::Result<String> {
+    let payload = Payload::new(item.payload.get().as_bytes().to_vec());
+    let message = PushItem::new(QueueName::new(item.queue)?, payload)
+        .partition(PartitionName::new(item.partition)?)
+        .transaction_id(item.transaction_id);
+    Ok(messages.push_one(message).await?.id.0.to_string())
+}
+
+/// Things that are used by one request at a time.
+struct Pool<T> {
+    idle: Mutex<mpsc::Receiver<T>>,
+    back: mpsc::Sender<T>,
+}
+
+impl<T> Pool<T> {
+    fn of(all: Vec<T>) -> Self {
+        let (back, idle) = mpsc::channel(all.len().max(1));
+        // There is room for all of them.
+        all.into_iter().for_each(|one| drop(back.try_send(one)));
+        Self { idle: Mutex::new(idle), back }
     }
 
-    async fn insert(&self, item: &Item<'_>) -> anyhow::Result<i64> {
-        let (client, insert) = self.idle.lock().await.recv().await.context("there are no connections")?;
-        let payload = item.payload.get().as_bytes();
-        let row = client.query_one(&insert, &[&item.queue, &item.partition, &item.transaction_id, &payload]).await;
-        self.back.send((client, insert)).await?;
-        Ok(row?.get(0))
+    async fn with<R>(&self, work: impl AsyncFnOnce(&T) -> anyhow::Result<R>) -> anyhow::Result<R> {
+        let one = self.idle.lock().await.recv().await.context("there is nothing left to work with")?;
+        let done = work(&one).await;
+        let _ = self.back.send(one).await;
+        done
     }
 }

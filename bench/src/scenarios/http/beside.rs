@@ -1,0 +1,113 @@
+//! Single pushes of 200 clients, to us and to servers without batches, in turns.
+
+use std::time::Duration;
+
+use super::load::{Load, Queue, Step};
+use super::single::{self, Door};
+use super::{Field, PUSHERS, USUAL_PARTITIONS};
+use crate::bench::progress;
+use crate::measure::{median, ratio};
+use crate::process::Processes;
+use crate::report::Report;
+use crate::server::Serving;
+
+/// Who takes part in the first comparison; the second one, with everything in one partition, has only the first two.
+const RIVALS: [(Door, &str); 3] = [
+    (Door::Axum, "one statement for each request"),
+    (Door::Bare, "that without an HTTP library"),
+    (Door::Unfused, "our own push, one statement for each request"),
+];
+
+/// One server, and what was measured of it.
+struct Contender<'s> {
+    name: &'static str,
+    serving: &'s Serving,
+    load: Load,
+    rates: Vec<f64>,
+    spent: Spent,
+}
+
+/// Processor time, and for how many messages.
+#[derive(Debug, Default)]
+struct Spent {
+    clients_s: f64,
+    server_s: f64,
+    postgres_s: f64,
+    messages: f64,
+}
+
+pub(super) async fn run(field: &Field<'_>, url: &str, report: &mut Report) -> anyhow::Result<()> {
+    let mut rivals = Vec::new();
+    for (door, name) in RIVALS {
+        rivals.push((single::start(url, door).await?, name));
+    }
+    let all = field.compare(USUAL_PARTITIONS, &rivals, report).await?;
+    report.figure("push_batch1_vs_single", ratio(&all[0].rates, &all[1].rates), "times");
+    report.row("the same beside our own push, not fused", ratio(&all[0].rates, &all[3].rates), "times");
+    let both = field.compare(1, &rivals[..1], report).await?;
+    report.row("push, batch 1, 1 partitions, beside one statement", ratio(&both[0].rates, &both[1].rates), "times");
+    Ok(())
+}
+
+impl Field<'_> {
+    /// Everyone in turns, round by round; we come first.
+    async fn compare<'s>(
+        &'s self,
+        partitions: usize,
+        rivals: &'s [(Serving, &'static str)],
+        report: &mut Report,
+    ) -> anyhow::Result<Vec<Contender<'s>>> {
+        let (batch, clients) = PUSHERS[0];
+        let everyone =
+            std::iter::once((self.serving, "ours")).chain(rivals.iter().map(|(serving, name)| (serving, *name)));
+        let mut all = Vec::new();
+        for (place, (serving, name)) in everyone.enumerate() {
+            let load =
+                Load::new(serving, Queue::new(&format!("beside-{partitions}-{place}"), partitions), clients).await?;
+            all.push(Contender { name, serving, load, rates: Vec::new(), spent: Spent::default() });
+        }
+        all[0].load.make_partitions().await?;
+        let span = self.bench.pick(Duration::from_millis(500), Duration::from_millis(1500));
+        for one in &all {
+            one.load.run(span, Step::Push { batch }).await?;
+        }
+        for round in 1..=self.bench.rounds() {
+            progress(&format!(
+                "round {round} of {}: beside one statement, {partitions} partitions",
+                self.bench.rounds()
+            ));
+            for one in &mut all {
+                self.measure(one, span).await?;
+            }
+        }
+        for one in &all {
+            one.tell(partitions, report);
+        }
+        Ok(all)
+    }
+
+    async fn measure(&self, one: &mut Contender<'_>, span: Duration) -> anyhow::Result<()> {
+        let (clients, server) = (Processes::One(std::process::id()), Processes::One(one.serving.pid));
+        let read = || anyhow::Ok([clients.cpu_s()?, server.cpu_s()?, self.postgres.cpu_s()?]);
+        let before = read()?;
+        let did = one.load.run(span, Step::Push { batch: 1 }).await?;
+        let after = read()?;
+        one.rates.push(did.per_s);
+        one.spent.clients_s += after[0] - before[0];
+        one.spent.server_s += after[1] - before[1];
+        one.spent.postgres_s += after[2] - before[2];
+        one.spent.messages += did.messages;
+        Ok(())
+    }
+}
+
+impl Contender<'_> {
+    fn tell(&self, partitions: usize, report: &mut Report) {
+        let what = format!("beside, {partitions} partitions: {}", self.name);
+        let each = |seconds: f64| seconds * 1e6 / self.spent.messages;
+        report.row(&what, median(&self.rates), "msg/s");
+        report.row(format!("{what}: the clients"), each(self.spent.clients_s), "µs/msg");
+        report.row(format!("{what}: the server"), each(self.spent.server_s), "µs/msg");
+        report.row(format!("{what}: PostgreSQL"), each(self.spent.postgres_s), "µs/msg");
+    }
+}

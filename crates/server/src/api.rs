@@ -28,6 +28,7 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
+use bytes::Bytes;
 use tokio::time::timeout;
 
 use crate::problem::Problem;
@@ -39,6 +40,18 @@ const TOO_LONG: Problem = Problem::new(
     "timeout",
     "it took too long; whether it was done is not known, and asking again with the same ids is safe",
 );
+
+/// The one route that is also reached without the router.
+pub(crate) const PUSH: &str = "/api/v1/push";
+
+/// What its route answers, in time.
+pub(crate) async fn push(service: &Arc<Service>, body: Bytes) -> Response {
+    let answer = push::push(State(Arc::clone(service)), body);
+    match timeout(service.limits.request_timeout, answer).await {
+        Ok(answer) => answer.into_response(),
+        Err(_) => TOO_LONG.into_response(),
+    }
+}
 
 pub(crate) fn routes(service: &Arc<Service>) -> Router<Arc<Service>> {
     let limit = service.limits.request_timeout;
@@ -55,7 +68,7 @@ fn waiting() -> Router<Arc<Service>> {
 
 fn prompt() -> Router<Arc<Service>> {
     Router::new()
-        .route("/api/v1/push", post(push::push))
+        .route(PUSH, post(push::push))
         .route("/api/v1/ack", post(ack::one))
         .route("/api/v1/ack/batch", post(ack::batch))
         .route("/api/v1/transaction", post(transaction::transaction))

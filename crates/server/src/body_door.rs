@@ -6,14 +6,10 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::Body as _;
+use hyper::body::{Body as _, Incoming};
 use tokio::time::timeout;
 
 use crate::budget::{Budget, Share};
@@ -26,6 +22,9 @@ const TOO_LARGE: Problem =
 const TOO_SLOW: Problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive in time");
 const BROKEN: Problem = Problem::new(StatusCode::BAD_REQUEST, "body_broken", "the body could not be read");
 
+/// Less than a connection's buffer.
+const COPIED_MAX: usize = 4096;
+
 /// What may come in.
 #[derive(Debug, Clone)]
 pub(crate) struct Doorway {
@@ -34,24 +33,16 @@ pub(crate) struct Doorway {
     pub(crate) bodies: Budget,
 }
 
-pub(crate) async fn take_in(State(doorway): State<Doorway>, request: Request, next: Next) -> Response {
-    if request.body().is_end_stream() {
-        return next.run(request).await;
-    }
-    let (head, body) = request.into_parts();
-    let mut share = Share::default();
-    let whole = match timeout(doorway.limits.body_timeout, doorway.read(body, &mut share)).await {
-        Ok(Ok(whole)) => whole,
-        Ok(Err(problem)) => return problem.into_response(),
-        Err(_) => return TOO_SLOW.into_response(),
-    };
-    let answer = next.run(Request::from_parts(head, Body::from(whole))).await;
-    drop(share);
-    answer
-}
-
 impl Doorway {
-    async fn read(&self, body: Body, share: &mut Share) -> Result<Bytes, Problem> {
+    /// The body, whole; what it takes of the budget goes to the share.
+    pub(crate) async fn take_in(&self, body: Incoming, share: &mut Share) -> Result<Bytes, Problem> {
+        if body.is_end_stream() {
+            return Ok(Bytes::new());
+        }
+        timeout(self.limits.body_timeout, self.read(body, share)).await.unwrap_or(Err(TOO_SLOW))
+    }
+
+    async fn read(&self, body: Incoming, share: &mut Share) -> Result<Bytes, Problem> {
         // A client that announces too much is told before it sends it.
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         if announced > self.limits.max_body {
@@ -74,7 +65,7 @@ impl Doorway {
     }
 }
 
-/// Most bodies come in one piece, which need not be copied.
+/// Most bodies come in one piece, which need not be copied unless it is small.
 enum Pieces {
     Nothing,
     One(Bytes),
@@ -109,6 +100,8 @@ impl Pieces {
     fn whole(self) -> Bytes {
         match self {
             Self::Nothing => Bytes::new(),
+            // As a part of the connection's buffer it would keep the whole of it, and the next read would need another one.
+            Self::One(bytes) if bytes.len() <= COPIED_MAX => Bytes::copy_from_slice(&bytes),
             Self::One(bytes) => bytes,
             Self::Many(bytes) => bytes.freeze(),
         }

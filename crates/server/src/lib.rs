@@ -4,7 +4,7 @@
 //! sockets: who may connect, how long they may dawdle, how much they may send, and how they are let go at the end.
 //!
 //! ```text
-//!  ServerOptions ─bind─► Door ─serve─► Server ─run─► accept ─► connection ─► router ─► body_door ─► api, health
+//!  ServerOptions ─bind─► Door ─serve─► Server ─run─► accept ─► connection ─► front ─► body_door ─► router ─► api, health
 //!                                       └────► ServerHandle: the address, the open connections
 //! ```
 //!
@@ -20,6 +20,7 @@ mod stall;
 
 mod body_door;
 mod budget;
+mod front;
 mod problem;
 mod router;
 

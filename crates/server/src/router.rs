@@ -1,26 +1,24 @@
 //! Which path leads where.
 //!
-//! Next: [`crate::body_door`], then the route.
+//! Next: [`crate::api`], [`crate::health`].
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 
-use crate::body_door::Doorway;
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::{api, body_door, health};
+use crate::{api, health};
 
 /// `code` and sentence of Queen MQ 2.x, whose clients may look at them.
 const NO_ROUTE: Problem = Problem::new(StatusCode::NOT_FOUND, "no_such_route", "Not Found");
 pub(crate) const NO_METHOD: Problem =
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this path does not know that method");
 
-pub(crate) fn router(service: &Arc<Service>, doorway: Doorway) -> Router {
+pub(crate) fn router(service: &Arc<Service>) -> Router {
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
@@ -31,5 +29,4 @@ pub(crate) fn router(service: &Arc<Service>, doorway: Doorway) -> Router {
         .with_state(Arc::clone(service))
         // The door of bodies has its own limit, and has taken them in before a route asks.
         .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(doorway, body_door::take_in))
 }

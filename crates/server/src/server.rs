@@ -13,7 +13,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use reveille::database::Database;
 use reveille::messages::{Messages, MessagesOptions};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,6 +27,7 @@ pub use handle::ServerHandle;
 use crate::body_door::Doorway;
 use crate::budget::Budget;
 use crate::figures::Figures;
+use crate::front::Front;
 use crate::options::Limits;
 use crate::prober::Prober;
 use crate::service::{PopDefaults, Service};
@@ -52,7 +52,7 @@ pub struct Door {
 #[derive(Debug)]
 pub struct Server {
     door: Door,
-    router: Router,
+    front: Front,
     messages: Messages,
     prober: Prober<health::Look>,
     limits: Arc<Limits>,
@@ -88,16 +88,16 @@ impl Server {
             drain: drain.clone(),
         });
         let doorway = Doorway { limits: Arc::clone(&limits), bodies: Budget::new(limits.max_in_flight) };
-        let router = router::router(&service, doorway);
+        let front = Front::new(doorway, Arc::clone(&service), router::router(&service));
         let handle = ServerHandle::new(door.address, Arc::clone(&seats), messages.clone());
-        (Self { door, router, messages, prober, limits, seats, drain, cut }, handle)
+        (Self { door, front, messages, prober, limits, seats, drain, cut }, handle)
     }
 
     /// Serve until `shutdown` is cancelled and what was in flight has finished, or its time is up.
     pub async fn run(self, shutdown: CancellationToken) {
-        let Self { door, router, messages, prober, limits, seats, drain, cut } = self;
+        let Self { door, front, messages, prober, limits, seats, drain, cut } = self;
         let Door { listener, address, .. } = door;
-        let clients = Clients { router, limits, seats, drain, cut, tasks: TaskTracker::new() };
+        let clients = Clients { front, limits, seats, drain, cut, tasks: TaskTracker::new() };
         let probing = clients.cut.clone();
         clients.tasks.spawn(async move { probing.run_until_cancelled(prober.run()).await });
         info!(%address, "serving HTTP");
@@ -126,7 +126,7 @@ async fn next_turn(listener: &TcpListener, shutdown: &CancellationToken) -> Opti
 
 /// Everyone who is connected.
 struct Clients {
-    router: Router,
+    front: Front,
     limits: Arc<Limits>,
     seats: Arc<Semaphore>,
     drain: CancellationToken,
@@ -140,10 +140,10 @@ impl Clients {
             problem::turn_away(&stream);
             return;
         };
-        let (router, limits) = (self.router.clone(), Arc::clone(&self.limits));
+        let (front, limits) = (self.front.clone(), Arc::clone(&self.limits));
         let (drain, cut) = (self.drain.clone(), self.cut.clone());
         self.tasks.spawn(async move {
-            cut.run_until_cancelled(connection::serve(stream, router, &limits, &drain)).await;
+            cut.run_until_cancelled(connection::serve(stream, front, &limits, &drain)).await;
             drop(seat);
         });
     }

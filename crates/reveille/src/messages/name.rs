@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::error::NameError;
 
@@ -59,14 +59,16 @@ names! {
 impl PartitionName {
     /// The partition of whoever names none.
     pub fn usual() -> Self {
-        Self(Arc::from("Default"))
+        static USUAL: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("Default"));
+        Self(Arc::clone(&USUAL))
     }
 }
 
 impl GroupName {
     /// The group of whoever names none: consumers of a plain queue.
     pub fn queue_mode() -> Self {
-        Self(Arc::from("__QUEUE_MODE__"))
+        static QUEUE_MODE: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("__QUEUE_MODE__"));
+        Self(Arc::clone(&QUEUE_MODE))
     }
 
     /// Whether this is the group of a plain queue.

@@ -54,12 +54,16 @@ impl Messages {
     /// Store messages, durably and in this order for each partition; queues and partitions that are not there are made.
     /// Every item is answered, in the order of the call: one that is refused does not keep the others from being stored.
     pub async fn push(&self, items: Vec<PushItem>) -> Vec<Result<Pushed, MessagesError>> {
-        self.parts.pusher.push(items).await
+        let pushed = self.parts.pusher.push(items).await;
+        self.parts.pusher.tell().await;
+        pushed
     }
 
     /// Store one message.
     pub async fn push_one(&self, item: PushItem) -> Result<Pushed, MessagesError> {
-        self.push(vec![item]).await.pop().unwrap_or(Err(MessagesError::Closed))
+        let pushed = self.parts.pusher.push_one(item).await;
+        self.parts.pusher.tell().await;
+        pushed
     }
 }
 
@@ -75,7 +79,19 @@ impl Pusher {
         }
     }
 
-    async fn push(&self, items: Vec<PushItem>) -> Vec<Result<Pushed, MessagesError>> {
+    async fn push_one(&self, item: PushItem) -> Result<Pushed, MessagesError> {
+        let entry = Entry::checked(item, self.payload_bytes_max)?;
+        let answer = self.lanes[self.lane_of(&entry)].send(vec![entry]).await.pop();
+        answer.unwrap_or(Err(MessagesError::Closed))?
+    }
+
+    async fn push(&self, mut items: Vec<PushItem>) -> Vec<Result<Pushed, MessagesError>> {
+        // Most calls bring one, which needs no sorting.
+        if items.len() == 1
+            && let Some(item) = items.pop()
+        {
+            return vec![self.push_one(item).await];
+        }
         let mut answers: Vec<Option<Result<Pushed, MessagesError>>> = Vec::with_capacity(items.len());
         let mut shares: Vec<Share> = self.lanes.iter().map(|_| Share::default()).collect();
         for item in items {
@@ -96,7 +112,6 @@ impl Pusher {
                 answers[place] = Some(answer.and_then(|stored| stored));
             }
         }
-        self.tell().await;
         answers.into_iter().map(|answer| answer.unwrap_or(Err(MessagesError::Closed))).collect()
     }
 

@@ -48,12 +48,10 @@ pub(super) async fn push(State(service): State<Arc<Service>>, body: Bytes) -> Re
     service.figures.push_requests.add(1);
     let said: Body<'_> = parse(&body)?;
     let Some(Objects(items)) = said.items else { return Err(Problem::invalid("items array is required")) };
-    let mut queues = Vec::with_capacity(items.len());
     let mut asked = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        let queue = item.queue.clone().ok_or_else(|| missing_queue(index))?;
-        asked.push(item.read(&body, queue.clone()));
-        queues.push(queue);
+        let queue = item.queue.as_deref().ok_or_else(|| missing_queue(index))?;
+        asked.push(item.read(&body, queue));
     }
     let answers = send(&service, asked).await;
     count(&service.figures, &answers);
@@ -62,9 +60,9 @@ pub(super) async fn push(State(service): State<Arc<Service>>, body: Bytes) -> Re
     if let Some(problem) = refused.flatten() {
         return Err(problem.clone());
     }
-    let told = answers.iter().enumerate();
-    let told = told.map(|(index, answer)| Told::new(index, &queues[index], items[index].trace_id.as_deref(), answer));
-    Ok(answer::json(StatusCode::CREATED, &told.collect::<Vec<_>>()))
+    let told = items.iter().zip(&answers).enumerate();
+    let told: Vec<_> = told.map(|(index, (item, answer))| Told::new(index, item, answer)).collect();
+    Ok(answer::json(StatusCode::CREATED, &told))
 }
 
 fn missing_queue(index: usize) -> Problem {
@@ -84,7 +82,7 @@ async fn send(service: &Service, asked: Vec<Result<PushItem, Problem>>) -> Vec<R
 
 impl Item<'_> {
     /// The message, or what is wrong with it. Its payload stays where it is in the body.
-    pub(super) fn read(&self, body: &Bytes, queue: String) -> Result<PushItem, Problem> {
+    pub(super) fn read(&self, body: &Bytes, queue: &str) -> Result<PushItem, Problem> {
         let carried = self.payload.or(self.data).map(|raw| raw.get().as_bytes());
         let payload = carried.map_or(Bytes::from_static(NO_PAYLOAD), |bytes| body.slice_ref(bytes));
         let mut item = PushItem::new(QueueName::new(queue).map_err(names::of_name)?, Payload::new(payload));
@@ -123,7 +121,7 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn new(index: usize, queue: &'a str, trace_id: Option<&'a str>, answer: &'a Result<Pushed, Problem>) -> Self {
+    fn new(index: usize, item: &'a Item<'_>, answer: &'a Result<Pushed, Problem>) -> Self {
         let stored = answer.as_ref().ok();
         let refused = answer.as_ref().err();
         Self {
@@ -132,8 +130,8 @@ impl<'a> Told<'a> {
             status: stored.map_or("failed", |pushed| word(&pushed.outcome)),
             message_id: stored.map(|pushed| pushed.id.0),
             partition_id: stored.and_then(|pushed| pushed.partition_uid).map(|uid| uid.0),
-            trace_id,
-            queue,
+            trace_id: item.trace_id.as_deref(),
+            queue: item.queue.as_deref().unwrap_or_default(),
             error: refused.map(|problem| &*problem.sentence),
             code: refused.map(|problem| problem.code),
         }

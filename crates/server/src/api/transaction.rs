@@ -110,7 +110,7 @@ fn gather(body: &Bytes, operations: Vec<Operation<'_>>, leases: &[String]) -> Re
                 for item in items {
                     let queue = item.queue.clone();
                     let queue = queue.ok_or_else(|| Refusal::bad(format!("operations[{index}] names no queue")))?;
-                    let read = item.read(body, queue.clone()).map_err(|problem| Refusal::bad(problem.sentence))?;
+                    let read = item.read(body, &queue).map_err(|problem| Refusal::bad(problem.sentence))?;
                     changes = changes.push(read);
                     parts.push(Part::Push { queue });
                 }

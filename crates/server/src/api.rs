@@ -20,55 +20,36 @@ mod traces;
 mod transaction;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use bytes::Bytes;
-use tokio::time::timeout;
 
 use crate::problem::Problem;
 use crate::router::NO_METHOD;
 use crate::service::Service;
 
-const TOO_LONG: Problem = Problem::new(
-    StatusCode::SERVICE_UNAVAILABLE,
-    "timeout",
-    "it took too long; whether it was done is not known, and asking again with the same ids is safe",
-);
+const POP: &str = "/api/v1/pop";
 
-/// The one route that is also reached without the router.
-pub(crate) const PUSH: &str = "/api/v1/push";
-
-/// What its route answers, in time.
-pub(crate) async fn push(service: &Arc<Service>, body: Bytes) -> Response {
-    let answer = push::push(State(Arc::clone(service)), body);
-    match timeout(service.limits.request_timeout, answer).await {
-        Ok(answer) => answer.into_response(),
-        Err(_) => TOO_LONG.into_response(),
-    }
+/// Whether what is asked for there has a deadline of its own.
+pub(crate) fn may_wait(path: &str) -> bool {
+    path.starts_with(POP)
 }
 
-pub(crate) fn routes(service: &Arc<Service>) -> Router<Arc<Service>> {
-    let limit = service.limits.request_timeout;
-    prompt().layer(from_fn_with_state(limit, in_time)).merge(waiting())
+pub(crate) fn routes() -> Router<Arc<Service>> {
+    prompt().merge(waiting())
 }
 
-/// Long polls have deadlines of their own.
+/// [`may_wait`] knows them by their beginning.
 fn waiting() -> Router<Arc<Service>> {
     Router::new()
-        .route("/api/v1/pop", get(pop::space).head(no_head))
+        .route(POP, get(pop::space).head(no_head))
         .route("/api/v1/pop/queue/{queue}", get(pop::queue).head(no_head))
         .route("/api/v1/pop/queue/{queue}/partition/{partition}", get(pop::partition).head(no_head))
 }
 
 fn prompt() -> Router<Arc<Service>> {
     Router::new()
-        .route(PUSH, post(push::push))
+        .route("/api/v1/push", post(push::push))
         .route("/api/v1/ack", post(ack::one))
         .route("/api/v1/ack/batch", post(ack::batch))
         .route("/api/v1/transaction", post(transaction::transaction))
@@ -110,8 +91,4 @@ fn prompt() -> Router<Arc<Service>> {
 /// Without this, whoever asks for the head alone would be leased messages that it never sees.
 async fn no_head() -> Problem {
     NO_METHOD
-}
-
-async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Response {
-    timeout(limit, next.run(request)).await.unwrap_or_else(|_| TOO_LONG.into_response())
 }

@@ -6,6 +6,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -31,6 +32,17 @@ pub(crate) struct Doorway {
     pub(crate) limits: Arc<Limits>,
     /// Bytes of bodies that came and whose requests are not answered yet.
     pub(crate) bodies: Budget,
+}
+
+/// The body as it was taken in, for a route.
+pub(crate) struct Whole(pub(crate) Bytes);
+
+impl<S: Sync> FromRequest<S> for Whole {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        request.into_body().collect().await.map(|body| Self(body.to_bytes())).map_err(|_| BROKEN)
+    }
 }
 
 impl Doorway {

@@ -1,9 +1,9 @@
-//! The first step of every request: its body is taken in, then it goes to its route.
+//! What every request goes through: its body is taken in, its route is called, and it is answered in time.
 //!
-//! Behind it stands the router, whose layers cost a request some forty allocations, a third of all. A push of one message is
-//! most of what a busy server is asked and has little else to do, so it goes to its route directly, under the same deadline.
+//! These are no layers of the router, for each of those costs every request half a dozen allocations and a copy of its future:
+//! together they were a quarter of a push of one message.
 //!
-//! Next: [`crate::router`], or [`crate::api::push`].
+//! Next: [`crate::body_door`], then [`crate::router`].
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,17 +11,23 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::request::Parts;
-use axum::http::{Method, Request};
+use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::service::Service as HyperService;
 use hyper_util::service::TowerToHyperService;
+use tokio::time::timeout;
 
 use crate::api;
 use crate::body_door::Doorway;
 use crate::budget::Share;
-use crate::service::Service;
+use crate::problem::Problem;
+
+const TOO_LONG: Problem = Problem::new(
+    StatusCode::SERVICE_UNAVAILABLE,
+    "timeout",
+    "it took too long; whether it was done is not known, and asking again with the same ids is safe",
+);
 
 /// Where requests come in. Clones share everything.
 #[derive(Debug, Clone)]
@@ -30,24 +36,18 @@ pub(crate) struct Front(Arc<Parlour>);
 #[derive(Debug)]
 struct Parlour {
     doorway: Doorway,
-    service: Arc<Service>,
     router: TowerToHyperService<Router>,
 }
 
 impl Front {
-    pub(crate) fn new(doorway: Doorway, service: Arc<Service>, router: Router) -> Self {
-        Self(Arc::new(Parlour { doorway, service, router: TowerToHyperService::new(router) }))
+    pub(crate) fn new(doorway: Doorway, router: Router) -> Self {
+        Self(Arc::new(Parlour { doorway, router: TowerToHyperService::new(router) }))
     }
 
     async fn answer(self, request: Request<Incoming>) -> Response {
         let (head, body) = request.into_parts();
         let mut share = Share::default();
         let answer = match self.0.doorway.take_in(body, &mut share).await {
-            Ok(body) if is_push(&head) => {
-                // It lies in the connection's buffer, which is needed for what the client sends meanwhile.
-                drop(head);
-                api::push(&self.0.service, body).await
-            }
             Ok(body) => self.route(Request::from_parts(head, Body::from(body))).await,
             Err(problem) => problem.into_response(),
         };
@@ -56,13 +56,17 @@ impl Front {
         answer
     }
 
+    /// What its route answers, in time.
     async fn route(&self, request: Request<Body>) -> Response {
-        self.0.router.call(request).await.unwrap_or_else(|never| match never {})
+        let waits = api::may_wait(request.uri().path());
+        let routed = self.0.router.call(request);
+        let limit = self.0.doorway.limits.request_timeout;
+        let routed = if waits { Ok(routed.await) } else { timeout(limit, routed).await };
+        match routed {
+            Ok(answer) => answer.unwrap_or_else(|never| match never {}),
+            Err(_) => TOO_LONG.into_response(),
+        }
     }
-}
-
-fn is_push(head: &Parts) -> bool {
-    head.method == Method::POST && head.uri.path() == api::PUSH
 }
 
 impl HyperService<Request<Incoming>> for Front {

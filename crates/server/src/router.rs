@@ -1,11 +1,12 @@
 //! Which path leads where.
 //!
+//! Has no layers: what holds for all routes is done by [`crate::front`].
+//!
 //! Next: [`crate::api`], [`crate::health`].
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::get;
 
@@ -23,10 +24,8 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/health", get(health::health))
-        .merge(api::routes(service))
+        .merge(api::routes())
         .fallback(async || NO_ROUTE)
         .method_not_allowed_fallback(async || NO_METHOD)
         .with_state(Arc::clone(service))
-        // The door of bodies has its own limit, and has taken them in before a route asks.
-        .layer(DefaultBodyLimit::disable())
 }

@@ -88,7 +88,7 @@ impl Server {
             drain: drain.clone(),
         });
         let doorway = Doorway { limits: Arc::clone(&limits), bodies: Budget::new(limits.max_in_flight) };
-        let front = Front::new(doorway, Arc::clone(&service), router::router(&service));
+        let front = Front::new(doorway, router::router(&service));
         let handle = ServerHandle::new(door.address, Arc::clone(&seats), messages.clone());
         (Self { door, front, messages, prober, limits, seats, drain, cut }, handle)
     }

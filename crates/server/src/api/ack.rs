@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use reveille::messages::{Acknowledgement, MessagesError, Outcome, PartitionName, PartitionUid, QueueName, Settled};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer;
+use crate::body_door::Whole;
 use crate::figures::Figures;
 use crate::problem::Problem;
 use crate::service::Service;
@@ -42,7 +42,7 @@ struct Many {
     consumer_group: Option<String>,
 }
 
-pub(super) async fn one(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+pub(super) async fn one(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     let said: Said = parse(&body)?;
     if said.transaction_id.is_none() {
         return Err(Problem::invalid("transactionId is required"));
@@ -53,7 +53,7 @@ pub(super) async fn one(State(service): State<Arc<Service>>, body: Bytes) -> Res
     Ok(settle(&service, vec![said], None).await)
 }
 
-pub(super) async fn batch(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+pub(super) async fn batch(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     let many: Many = parse(&body)?;
     let Some(Objects(said)) = many.acknowledgments else {
         return Err(Problem::invalid("acknowledgments array is required"));

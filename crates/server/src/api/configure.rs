@@ -10,12 +10,12 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use bytes::Bytes;
 use reveille::messages::{QueueDescription, QueueOptions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer;
+use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::parse;
@@ -58,7 +58,7 @@ struct Options {
     paused: Option<bool>,
 }
 
-pub(super) async fn configure(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+pub(super) async fn configure(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     let body: Body = parse(&body)?;
     let name = names::queue(body.queue.ok_or_else(|| Problem::invalid("queue is required"))?)?;
     let replace = match body.mode.as_deref() {

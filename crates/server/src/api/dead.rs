@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use reveille::messages::{DeadLetter, DeadLetterId, DeadLetters, Page};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::answer::{self, Pagination};
+use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::{Bounded, Carried, parse};
@@ -38,7 +38,7 @@ pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> R
 }
 
 /// Back to work: the letters named in `ids`, or all that match.
-pub(super) async fn redrive(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+pub(super) async fn redrive(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     let which: Which = parse(&body)?;
     let redriven = match which.letters()? {
         Some(letters) => service.messages.redrive(&letters).await?,

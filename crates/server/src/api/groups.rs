@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use reveille::messages::{
     Began, GroupDescription, GroupName, GroupState, PartitionLag, PartitionName, QueueName, SeekTo, Subscriptions,
 };
@@ -13,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer;
+use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::parse;
@@ -106,7 +106,7 @@ struct NewBeginning {
 pub(super) async fn subscription(
     State(service): State<Arc<Service>>,
     Names(group): Names<String>,
-    body: Bytes,
+    Whole(body): Whole,
 ) -> Result<Response, Problem> {
     let group = group_of(group)?;
     let said: NewBeginning = parse(&body)?;
@@ -139,7 +139,7 @@ impl Target {
 pub(super) async fn seek(
     State(service): State<Arc<Service>>,
     Names((group, queue)): Names<(String, String)>,
-    body: Bytes,
+    Whole(body): Whole,
 ) -> Result<Response, Problem> {
     let target: Target = parse(&body)?;
     let to = target.read()?.ok_or_else(|| Problem::invalid("toEnd or timestamp is required"))?;
@@ -150,7 +150,7 @@ pub(super) async fn seek(
 pub(super) async fn seek_partition(
     State(service): State<Arc<Service>>,
     Names((group, queue, partition)): Names<(String, String, String)>,
-    body: Bytes,
+    Whole(body): Whole,
 ) -> Result<Response, Problem> {
     let target: Target = if body.is_empty() { Target::default() } else { parse(&body)? };
     let to = target.read()?.unwrap_or(SeekTo::End);

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::answer;
+use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::moment;
@@ -21,7 +21,7 @@ const USUAL: Duration = Duration::from_secs(60);
 pub(super) async fn extend(
     State(service): State<Arc<Service>>,
     Names(lease): Names<String>,
-    body: Bytes,
+    Whole(body): Whole,
 ) -> Result<Response, Problem> {
     let said: Value = serde_json::from_slice(&body).unwrap_or_default();
     let time = match said["seconds"].as_f64() {

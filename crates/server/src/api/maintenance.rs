@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use reveille::messages::Switch;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::answer;
+use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::parse;
@@ -23,7 +23,10 @@ pub(super) async fn pushes(State(service): State<Arc<Service>>) -> Result<Respon
     told(&service).await
 }
 
-pub(super) async fn switch_pushes(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+pub(super) async fn switch_pushes(
+    State(service): State<Arc<Service>>,
+    Whole(body): Whole,
+) -> Result<Response, Problem> {
     service.messages.turn(Switch::PushPaused, wanted(&body)?).await?;
     told(&service).await
 }
@@ -32,7 +35,7 @@ pub(super) async fn pops(State(service): State<Arc<Service>>) -> Result<Response
     told(&service).await
 }
 
-pub(super) async fn switch_pops(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+pub(super) async fn switch_pops(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     service.messages.turn(Switch::PopPaused, wanted(&body)?).await?;
     told(&service).await
 }

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::answer;
+use crate::body_door::Whole;
 use crate::figures::Figures;
 use crate::problem::Problem;
 use crate::service::Service;
@@ -44,7 +45,7 @@ pub(super) struct Item<'b> {
     pub(super) trace_id: Option<String>,
 }
 
-pub(super) async fn push(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+pub(super) async fn push(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     service.figures.push_requests.add(1);
     let said: Body<'_> = parse(&body)?;
     let Some(Objects(items)) = said.items else { return Err(Problem::invalid("items array is required")) };

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use bytes::Bytes;
 use reveille::messages::{NewTrace, Page, Payload, Trace};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -14,6 +13,7 @@ use uuid::Uuid;
 
 use super::answer::{self, Pagination};
 use super::dead::{PAGE_MAX, page};
+use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::{Carried, parse, present};
@@ -46,7 +46,7 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-pub(super) async fn add(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+pub(super) async fn add(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     let said: Body<'_> = parse(&body)?;
     let missing = |name: &str| Problem::invalid(format!("{name} is required"));
     let id = said.transaction_id.ok_or_else(|| missing("transactionId"))?;

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::ack::{self, Said};
 use super::answer;
 use super::push::{self, Item};
+use crate::body_door::Whole;
 use crate::figures::Figures;
 use crate::problem::Problem;
 use crate::service::Service;
@@ -72,7 +73,7 @@ impl Refusal {
     }
 }
 
-pub(super) async fn transaction(State(service): State<Arc<Service>>, body: Bytes) -> Result<Response, Problem> {
+pub(super) async fn transaction(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     let said: Body<'_> = parse(&body)?;
     let Some(Objects(operations)) = said.operations else {
         return Err(Problem::invalid("operations array required"));

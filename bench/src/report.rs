@@ -44,6 +44,11 @@ impl Report {
         self.row(format!("`{name}`"), value, unit);
     }
 
+    /// Of whom, once they are known.
+    pub(crate) fn versions(&mut self, versions: String) {
+        self.versions = versions;
+    }
+
     /// What was typed behind the scenario's name.
     pub(crate) fn command_words(&mut self, words: &str) {
         self.words = format!(" {words}");

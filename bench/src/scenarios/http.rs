@@ -14,7 +14,7 @@ use tokio_postgres::Client;
 
 use crate::bench::{Bench, progress};
 use crate::cluster::Cluster;
-use crate::notify;
+use crate::notify::{self, Plain};
 use crate::process::{self, Processes};
 use crate::report::Report;
 use crate::server::Serving;
@@ -27,20 +27,15 @@ const CONSUMERS: [(usize, usize); 3] = [(100, 16), (10, 32), (1, 64)];
 const USUAL_PARTITIONS: usize = 100;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
-    progress("starting a durable PostgreSQL");
-    let cluster = Cluster::start_with(|options| {
-        options.setting("shared_buffers", "1GB").setting("max_wal_size", "8GB").setting("max_connections", "400")
-    })?;
-    let admin = notify::connect(&cluster.url()).await?;
-    let serving = Serving::start(&cluster.url()).await?;
-    single::make_table(&admin.client).await?;
-    let field = Field { bench, serving: &serving, postgres: postmaster(&admin.client).await? };
-
-    let version: String = admin.client.query_one("show server_version", &[]).await?.get(0);
-    let mut report = Report::new("http", format!("PostgreSQL {version}, fsync on; {}", single::ABOUT));
+    let mut report = Report::new("http", String::new());
     if bench.wants("beside one statement a request") {
-        beside::run(&field, &cluster.url(), &mut report).await?;
+        // Nobody's rows are in the way here, and what the rivals leave behind burdens nobody.
+        let site = Site::open().await?;
+        beside::run(&site.field(bench), &site, &mut report).await?;
     }
+    let site = Site::open().await?;
+    report.versions(format!("PostgreSQL {}, fsync on; {}", site.version().await?, single::ABOUT));
+    let field = site.field(bench);
     let mut usual = None;
     for partitions in [1, USUAL_PARTITIONS, 10_000] {
         if !bench.wants(&format!("{partitions} partitions")) {
@@ -56,6 +51,35 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
         report.figure("postgres_us_per_msg", push.postgres_us + take.postgres_us, "µs");
     }
     Ok(report)
+}
+
+/// A new PostgreSQL with a server on it; both end with this value.
+struct Site {
+    serving: Serving,
+    admin: Plain,
+    postgres: Processes,
+    cluster: Cluster,
+}
+
+impl Site {
+    async fn open() -> anyhow::Result<Self> {
+        progress("starting a durable PostgreSQL");
+        let cluster = Cluster::start_with(|options| {
+            options.setting("shared_buffers", "1GB").setting("max_wal_size", "8GB").setting("max_connections", "400")
+        })?;
+        let admin = notify::connect(&cluster.url()).await?;
+        let serving = Serving::start(&cluster.url()).await?;
+        let postgres = postmaster(&admin.client).await?;
+        Ok(Self { serving, admin, postgres, cluster })
+    }
+
+    fn field<'s>(&'s self, bench: &'s Bench) -> Field<'s> {
+        Field { bench, serving: &self.serving, postgres: self.postgres }
+    }
+
+    async fn version(&self) -> anyhow::Result<String> {
+        Ok(self.admin.client.query_one("show server_version", &[]).await?.get(0))
+    }
 }
 
 /// Whom a backend stands under.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::load::{Load, Queue, Step};
 use super::single::{self, Door};
-use super::{Field, PUSHERS, USUAL_PARTITIONS};
+use super::{Field, PUSHERS, Site, USUAL_PARTITIONS};
 use crate::bench::progress;
 use crate::measure::{median, ratio};
 use crate::process::Processes;
@@ -36,16 +36,17 @@ struct Spent {
     messages: f64,
 }
 
-pub(super) async fn run(field: &Field<'_>, url: &str, report: &mut Report) -> anyhow::Result<()> {
+pub(super) async fn run(field: &Field<'_>, site: &Site, report: &mut Report) -> anyhow::Result<()> {
+    single::make_table(&site.admin.client).await?;
     let mut rivals = Vec::new();
     for (door, name) in RIVALS {
-        rivals.push((single::start(url, door).await?, name));
+        rivals.push((single::start(&site.cluster.url(), door).await?, name));
     }
     let all = field.compare(USUAL_PARTITIONS, &rivals, report).await?;
     report.figure("push_batch1_vs_single", ratio(&all[0].rates, &all[1].rates), "times");
     report.row("the same beside our own push, not fused", ratio(&all[0].rates, &all[3].rates), "times");
     let both = field.compare(1, &rivals[..1], report).await?;
-    report.row("push, batch 1, 1 partitions, beside one statement", ratio(&both[0].rates, &both[1].rates), "times");
+    report.row("the same with one partition", ratio(&both[0].rates, &both[1].rates), "times");
     Ok(())
 }
 

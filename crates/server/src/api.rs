@@ -30,7 +30,7 @@ use crate::service::Service;
 
 const POP: &str = "/api/v1/pop";
 
-/// Whether what is asked for there has a deadline of its own.
+/// Whether what is asked for there waits for messages, and so has a deadline of its own.
 pub(crate) fn may_wait(path: &str) -> bool {
     path.starts_with(POP)
 }

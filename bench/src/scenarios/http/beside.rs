@@ -11,7 +11,7 @@ use crate::process::Processes;
 use crate::report::Report;
 use crate::server::Serving;
 
-/// Who takes part in the first comparison; the second one, with everything in one partition, has only the first two.
+/// Who takes part besides us; where everything goes to one partition, only the first.
 const RIVALS: [(Door, &str); 3] = [
     (Door::Axum, "one statement for each request"),
     (Door::Bare, "that without an HTTP library"),
@@ -67,7 +67,9 @@ impl Field<'_> {
                 Load::new(serving, Queue::new(&format!("beside-{partitions}-{place}"), partitions), clients).await?;
             all.push(Contender { name, serving, load, rates: Vec::new(), spent: Spent::default() });
         }
-        all[0].load.make_partitions().await?;
+        for one in &all {
+            one.load.make_partitions().await?;
+        }
         let span = self.bench.pick(Duration::from_millis(500), Duration::from_millis(1500));
         for one in &all {
             one.load.run(span, Step::Push { batch }).await?;

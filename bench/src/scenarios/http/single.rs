@@ -19,7 +19,8 @@ use axum::routing::post;
 use axum::serve::ListenerExt;
 use bytes::Bytes;
 use reveille::database::{Database, DatabaseOptions};
-use reveille::messages::{Messages, MessagesOptions, PartitionName, Payload, PushItem, QueueName};
+use reveille::messages::{Messages, MessagesOptions, PartitionName, Payload, Pop, PushItem, QueueName};
+use reveille::uuid::Uuid;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
@@ -102,10 +103,10 @@ pub(crate) fn serve(url: &str, door: &str) -> anyhow::Result<()> {
 #[derive(Deserialize)]
 struct Body<'b> {
     #[serde(borrow)]
-    items: [Item<'b>; 1],
+    items: Vec<Item<'b>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Item<'b> {
     queue: &'b str,
@@ -157,18 +158,39 @@ impl Store {
         Ok(Self::Queue(Pool::of((0..CONNECTIONS).map(|_| Messages::new(&database, options())).collect())))
     }
 
-    /// Stores the one message of a body; the answer.
+    /// Stores the messages of a body, one statement for each; the answer for the last.
     async fn take(&self, body: &[u8]) -> anyhow::Result<String> {
-        let Body { items: [item] } = serde_json::from_slice(body)?;
-        let id = match self {
-            Self::Table(pool) => pool.with(async |(client, insert)| insert_row(client, insert, &item).await).await?,
-            Self::Queue(pool) => pool.with(async |messages| push_one(messages, &item).await).await?,
-        };
+        let Body { items } = serde_json::from_slice(body)?;
+        if let (Self::Queue(pool), 2..) = (self, items.len()) {
+            // Whoever is given back goes to the end of the row, so that everyone's turn comes.
+            for _ in 0..CONNECTIONS {
+                teach(&*pool.lend().await?, &items).await?;
+            }
+        }
+        let mut id = String::new();
+        for item in &items {
+            id = match self {
+                Self::Table(pool) => insert_row(&*pool.lend().await?, item).await?,
+                Self::Queue(pool) => push_one(&*pool.lend().await?, item).await?,
+            };
+        }
         Ok(format!(r#"[{{"index":0,"status":"queued","message_id":"{id}"}}]"#))
     }
 }
 
-async fn insert_row(client: &Client, insert: &Statement, item: &Item<'_>) -> anyhow::Result<String> {
+/// What a server knows that runs for a while: the partitions by name, and, since it has been popped from, that its hints leave
+/// by themselves.
+async fn teach(messages: &Messages, items: &[Item<'_>]) -> anyhow::Result<()> {
+    for item in items {
+        push_one(messages, &Item { transaction_id: &Uuid::now_v7().to_string(), ..*item }).await?;
+    }
+    if let Some(item) = items.first() {
+        messages.pop(Pop::queue(QueueName::new(item.queue)?).auto_ack()).await?;
+    }
+    Ok(())
+}
+
+async fn insert_row((client, insert): &(Client, Statement), item: &Item<'_>) -> anyhow::Result<String> {
     let payload = item.payload.get().as_bytes();
     let row = client.query_one(insert, &[&item.queue, &item.partition, &item.transaction_id, &payload]).await?;
     Ok(row.get::<_, i64>(0).to_string())
@@ -191,15 +213,37 @@ struct Pool<T> {
 impl<T> Pool<T> {
     fn of(all: Vec<T>) -> Self {
         let (back, idle) = mpsc::channel(all.len().max(1));
-        // There is room for all of them.
-        all.into_iter().for_each(|one| drop(back.try_send(one)));
+        for one in all {
+            // There is room for all of them.
+            let _ = back.try_send(one);
+        }
         Self { idle: Mutex::new(idle), back }
     }
 
-    async fn with<R>(&self, work: impl AsyncFnOnce(&T) -> anyhow::Result<R>) -> anyhow::Result<R> {
+    async fn lend(&self) -> anyhow::Result<Lent<'_, T>> {
         let one = self.idle.lock().await.recv().await.context("there is nothing left to work with")?;
-        let done = work(&one).await;
-        let _ = self.back.send(one).await;
-        done
+        Ok(Lent { one: Some(one), back: &self.back })
+    }
+}
+
+/// One of a pool, which has room for it when this is dropped.
+struct Lent<'p, T> {
+    one: Option<T>,
+    back: &'p mpsc::Sender<T>,
+}
+
+impl<T> std::ops::Deref for Lent<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.one.as_ref().expect("it is there until the drop")
+    }
+}
+
+impl<T> Drop for Lent<'_, T> {
+    fn drop(&mut self) {
+        if let Some(one) = self.one.take() {
+            let _ = self.back.try_send(one);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! What the doors of the queues refuse.
 
+use std::time::{Duration, Instant};
+
 use reveille::messages::MessagesOptions;
 use reveille_testkit::TestDatabase;
 use serde_json::{Value, json};
@@ -138,7 +140,7 @@ async fn a_page_that_finds_no_room_is_to_be_asked_for_again() {
 
 #[tokio::test]
 async fn what_takes_too_long_is_told_so_and_works_again_afterwards() {
-    let house = House::with(|options| options.request_timeout(std::time::Duration::from_millis(500))).await;
+    let house = House::with(|options| options.request_timeout(Duration::from_millis(500))).await;
     house.push("q", "1").await;
     let mut holder = house.db.client().await;
     let held = holder.transaction().await.unwrap();
@@ -156,6 +158,42 @@ async fn what_takes_too_long_is_told_so_and_works_again_afterwards() {
     assert_eq!(again.status, 201, "{}", again.body);
     let data = house.get("/api/v1/pop/queue/q?batch=9&wait=true&timeout=20000").await.data();
     assert_eq!(data, [json!(1), json!(2)]);
+}
+
+#[tokio::test]
+async fn a_poll_may_wait_longer_than_other_requests_may_take() {
+    let house = House::with(|options| options.request_timeout(Duration::from_millis(100))).await;
+    house.push("q", "1").await;
+    house.get("/api/v1/pop/queue/q?autoAck=true").await;
+    let begun = Instant::now();
+
+    let nothing = house.get("/api/v1/pop/queue/q?wait=true&timeout=600").await;
+
+    nothing.assert_nothing();
+    assert!(begun.elapsed() >= Duration::from_millis(600), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_body_is_counted_until_its_request_is_answered() {
+    let house = House::with(|options| options.max_in_flight(64 * 1024)).await;
+    house.push("q", "1").await;
+    let mut holder = house.db.client().await;
+    let held = holder.transaction().await.unwrap();
+    held.batch_execute("lock table reveille.head in access exclusive mode").await.unwrap();
+    let item = |id: &str| {
+        let payload = "x".repeat(40_000);
+        format!(r#"{{"items":[{{"queue":"q","transactionId":"{id}","payload":"{payload}"}}]}}"#)
+    };
+    let mut waiting = house.client().connect().await;
+    waiting.write_all(&request("POST", "/api/v1/push", Some(&item("a")))).await.unwrap();
+    house.until_blocked(1).await;
+
+    let refused = house.post("/api/v1/push", item("b")).await;
+
+    assert_eq!((refused.status, refused.code().as_str()), (429, "overloaded"));
+    held.rollback().await.unwrap();
+    assert_eq!(reply(&mut waiting).await.status, 201);
+    assert_eq!(house.post("/api/v1/push", item("b")).await.status, 201);
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ const TOO_LARGE: Problem =
 const TOO_SLOW: Problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive in time");
 const BROKEN: Problem = Problem::new(StatusCode::BAD_REQUEST, "body_broken", "the body could not be read");
 
-/// Less than a connection's buffer.
+/// Half of what a connection reads into.
 const COPIED_MAX: usize = 4096;
 
 /// What may come in.
@@ -112,7 +112,7 @@ impl Pieces {
     fn whole(self) -> Bytes {
         match self {
             Self::Nothing => Bytes::new(),
-            // As a part of the connection's buffer it would keep the whole of it, and the next read would need another one.
+            // As a part of the connection's buffer it would keep the whole of it for as long as its messages are on their way.
             Self::One(bytes) if bytes.len() <= COPIED_MAX => Bytes::copy_from_slice(&bytes),
             Self::One(bytes) => bytes,
             Self::Many(bytes) => bytes.freeze(),

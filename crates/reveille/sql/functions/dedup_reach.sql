@@ -1,5 +1,5 @@
--- The key below which every run ends that holds this one: keys of one run were made within 64 ms, by their own clocks.
--- The library cuts its runs by the same measure.
+-- The key below which every run ends that holds this one: keys of one run were made within 256 ms, by their own clocks; see
+-- messages/maintain/sweep.sql, which cuts them.
 -- locks: nothing
 create or replace function {schema}.dedup_reach(in_key uuid)
 returns uuid
@@ -10,7 +10,7 @@ declare
   digits text := replace(in_key::text, '-', '');
   millis bigint := ('x' || substr(digits, 1, 12))::bit(48)::bigint;
 begin
-  return (lpad(to_hex(least(millis + 65, 281474976710655)), 12, '0') || repeat('f', 20))::uuid;
+  return (lpad(to_hex(least(millis + 257, 281474976710655)), 12, '0') || repeat('f', 20))::uuid;
 end
 $reveille$;
 

@@ -53,18 +53,19 @@ begin
       set id = excluded.id, until = excluded.until
       where seen.until <= clock_timestamp()
     returning seen.id
+  ), met as materialized (
+    -- The heads were taken by a statement before: whatever was pushed, this one sees it.
+    select seen.partition, seen.key
+    from {schema}.growing_seen(
+      array(select named.partition from named where named.grows order by named.id),
+      array(select named.key from named where named.grows order by named.id)
+    ) as seen
   ), begun as (
-    -- Each a run of its own. The heads were taken by a statement before: whatever run there is, this one sees it.
-    insert into {schema}.dedup_run (partition, low, high, ids, until)
-    select new.partition, new.key, new.key, array[new.message_id], clock_timestamp() + new.dedup_window
-    from (
-      select distinct on (named.partition, named.key) named.*
-      from named
-      where named.grows
-      order by named.partition, named.key, named.id
-    ) as new
-    where not exists (select from {schema}.dedup_run_of(new.partition, new.key))
-    returning ids[1] as id
+    select distinct on (named.partition, named.key) named.message_id as id
+    from named
+    where named.grows
+      and not exists (select from met where met.partition = named.partition and met.key = named.key)
+    order by named.partition, named.key, named.id
   ), kept as (
     select named.*
     from named
@@ -81,15 +82,25 @@ begin
     select counted.*, sum(counted.turns) over (partition by counted.partition order by counted.id) as run
     from counted
   ), grown as (
-    select cut.partition, max(cut.place) as n from cut group by cut.partition
+    select cut.partition, max(cut.place) as n, max(cut.dedup_window) as dedup_window,
+           array_agg(cut.key order by cut.key) filter (where cut.grows) as keys
+    from cut
+    group by cut.partition
   ), moved as (
     update {schema}.head
     set next_seq = head.next_seq + grown.n,
         fresh_at = coalesce(head.fresh_at, clock_timestamp()),
-        last_at = greatest(head.last_at, clock_timestamp())
+        last_at = greatest(head.last_at, clock_timestamp()),
+        key_high = greatest(head.key_high, grown.keys[cardinality(grown.keys)])
     from grown
     where head.partition = grown.partition
-    returning head.partition, head.next_seq - grown.n - 1 as before, head.last_at, grown.n
+    returning head.partition, head.next_seq - grown.n - 1 as before, head.last_at, grown.n, grown.keys, grown.dedup_window
+  ), spanned as (
+    insert into {schema}.dedup_span (partition, low, high, first_seq, last_seq, until)
+    select moved.partition, moved.keys[1], moved.keys[cardinality(moved.keys)], moved.before + 1, moved.before + moved.n,
+           moved.last_at + moved.dedup_window
+    from moved
+    where moved.keys is not null
   ), appended as (
     insert into {schema}.segment
       (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)

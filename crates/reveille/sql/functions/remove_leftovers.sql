@@ -61,6 +61,13 @@ begin
     select old.ctid from {schema}.dedup_run as old where old.partition = any (parts) limit in_limit
   ));
   get diagnostics rest = row_count;
+  batch := batch + rest;
+  removed := removed + rest;
+  delete from {schema}.dedup_span
+  where dedup_span.ctid = any (array(
+    select old.ctid from {schema}.dedup_span as old where old.partition = any (parts) limit in_limit
+  ));
+  get diagnostics rest = row_count;
   removed := removed + rest;
   if batch + rest > 0 then
     return removed;

@@ -10,11 +10,11 @@
 mod careful;
 mod entry;
 mod flush;
+mod growing;
 mod item;
 mod key;
 mod lot;
 mod plan;
-mod runs;
 mod within;
 
 use std::hash::{BuildHasher, RandomState};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use reveille::messages::{Browse, MessagesOptions, Page, Pop, Subscriptions, Upkeep};
-use uuid::Uuid;
+use reveille::messages::{Browse, MessagesOptions, Page, Pop, PushOutcome, Subscriptions, Upkeep};
+use uuid::{Builder, Uuid};
 
 use crate::pop_kit::{Node, group, none, number, pop, pop_queue, push_to, stranded, texts};
 use crate::settle_kit::complete;
@@ -105,21 +105,50 @@ async fn a_lease_on_what_was_retired_ends_well() {
 async fn transaction_ids_are_forgotten_when_their_window_is_over() {
     let it = Fixture::new().await;
     let sent = |text: &str| item("mail", "a", text).transaction_id(text);
-    let [old_run, young_run] = [Uuid::now_v7().to_string(), Uuid::now_v7().to_string()];
-    soon(it.messages.push(vec![sent("old"), sent(&old_run)])).await;
-    for table in ["dedup", "dedup_run"] {
-        let over = format!("update reveille.{table} set until = clock_timestamp()");
-        it.client().await.execute(&over, &[]).await.unwrap();
-    }
-    soon(it.messages.push(vec![sent("young"), sent(&young_run)])).await;
+    let growing = || (0..40).map(|_| Uuid::now_v7().to_string()).collect::<Vec<_>>();
+    let [old_ones, young_ones] = [growing(), growing()];
+    soon(it.messages.push(old_ones.iter().map(|id| sent(id)).collect())).await;
+    soon(it.messages.push_one(sent("old"))).await.unwrap();
+    it.age(3600).await;
+    it.client().await.batch_execute("update reveille.dedup set until = clock_timestamp()").await.unwrap();
+    it.client().await.batch_execute("update reveille.dedup_span set until = clock_timestamp()").await.unwrap();
+    soon(it.messages.push(young_ones.iter().map(|id| sent(id)).collect())).await;
+    soon(it.messages.push_one(sent("young"))).await.unwrap();
 
     let done = it.messages.maintain().await.unwrap();
 
-    let left = (it.count("reveille.dedup").await, it.count("reveille.dedup_run").await);
+    let left = (it.count("reveille.dedup").await, it.count("reveille.dedup_span").await);
     assert_eq!((done.keys, left), (2, (1, 1)));
-    for (id, known) in [("young", true), (&young_run, true), ("old", false), (&old_run, false)] {
+    for (id, known) in [("young", true), (&young_ones[7], true), ("old", false), (&old_ones[7], false)] {
         assert_eq!(it.messages.push_one(sent(id)).await.unwrap().is_duplicate(), known, "{id}");
     }
+}
+
+/// Where messages are kept for a shorter time than their transaction ids, the ids outlive them.
+#[tokio::test]
+async fn transaction_ids_are_remembered_when_their_messages_are_swept() {
+    let it = Fixture::new().await;
+    let sent = |text: &str| item("mail", "a", text).transaction_id(text);
+    let spread = |n: u64| Builder::from_unix_timestamp_millis(1_800_000_000_000 + n, &[7; 10]).into_uuid().to_string();
+    let ids: Vec<String> = (0..700).map(spread).chain([Uuid::new_v4().to_string(), "order 7".into()]).collect();
+    let first = soon(it.messages.push(ids.iter().map(|id| sent(id)).collect())).await;
+    let first: Vec<_> = first.into_iter().map(|pushed| pushed.unwrap().id).collect();
+    it.age(1800).await;
+    it.set("mail", "retention = interval '10 minutes'").await;
+
+    let done = it.messages.maintain().await.unwrap();
+
+    assert_eq!((done.retired, it.count("reveille.segment").await), (702, 0));
+    for (id, first) in ids.iter().zip(first) {
+        let again = it.messages.push_one(sent(id)).await.unwrap();
+        assert_eq!(again.outcome, PushOutcome::Duplicate { of: first }, "{id}");
+    }
+    it.client()
+        .await
+        .batch_execute("update reveille.dedup_run set until = until - interval '30 minutes'")
+        .await
+        .unwrap();
+    assert!(!it.messages.push_one(sent(&ids[7])).await.unwrap().is_duplicate());
 }
 
 #[tokio::test]

@@ -300,7 +300,7 @@ async fn the_library_and_sql_remember_a_transaction_id_under_the_same_key() {
 
     let client = fixture.client().await;
     let known = "select count(*) from unnest($1::text[]) as asked (name)
-        join (select key from reveille.dedup union all select high from reveille.dedup_run) as seen
+        join (select key from reveille.dedup union all select key_high from reveille.head) as seen
           on seen.key = reveille.dedup_key(asked.name)";
     let row = client.query_one(known, &[&ids.to_vec()]).await.unwrap();
 

@@ -107,9 +107,12 @@ async fn after_the_window_an_id_is_new_again() {
     let ids = ["x".to_owned(), Uuid::now_v7().to_string()];
     let items = || ids.iter().map(|id| named("text", id)).collect();
     push(&fixture.messages, items()).await;
-    for table in ["dedup", "dedup_run"] {
-        let over = format!("update reveille.{table} set until = clock_timestamp() - interval '1 second'");
-        assert_eq!(fixture.client().await.execute(&over, &[]).await.unwrap(), 1);
+    let over = [
+        "update reveille.dedup set until = clock_timestamp() - interval '1 second'",
+        "update reveille.segment set at = at - interval '1 hour'",
+    ];
+    for over in over {
+        assert_eq!(fixture.client().await.execute(over, &[]).await.unwrap(), 1);
     }
 
     let again = push(&fixture.messages, items()).await;
@@ -132,7 +135,9 @@ async fn a_queue_without_a_window_remembers_nothing() {
         assert!(pushed.iter().all(|pushed| !pushed.is_duplicate()), "{id}");
     }
 
-    assert_eq!((fixture.count("reveille.dedup").await, fixture.count("reveille.dedup_run").await), (0, 0));
+    for table in ["dedup", "dedup_run", "dedup_span", "head where span_from is not null"] {
+        assert_eq!(fixture.count(&format!("reveille.{table}")).await, 0, "{table}");
+    }
 }
 
 /// Producers with clocks of their own, repeats at the edges of runs, runs within runs, and every third push by SQL.
@@ -165,6 +170,49 @@ async fn ids_that_grow_are_stored_once_in_whatever_order_they_come() {
     }
 
     assert_eq!(fixture.texts("mail", "a").await.len(), seen.len());
+}
+
+/// Ids that come in the order of their making cost no row of their own: a span tells of many, and that none was seen is known
+/// from the head.
+#[tokio::test]
+async fn ids_that_grow_are_remembered_by_the_log() {
+    let fixture = Fixture::new().await;
+    let ids: Vec<String> = (0..200).map(|_| Uuid::now_v7().to_string()).collect();
+    let mut first = Vec::new();
+    for id in &ids {
+        first.extend(push(&fixture.messages, vec![named("x", id)]).await);
+    }
+
+    let again = push(&fixture.messages, ids.iter().rev().map(|id| named("again", id)).collect()).await;
+
+    for (again, first) in again.iter().zip(first.iter().rev()) {
+        assert_eq!(again.outcome, PushOutcome::Duplicate { of: first.id });
+    }
+    assert_eq!((fixture.count("reveille.dedup_run").await, fixture.count("reveille.dedup_span").await), (0, 6));
+}
+
+#[tokio::test]
+async fn what_was_redriven_does_not_remember_its_id_anew() {
+    let fixture = Fixture::new().await;
+    let id = Uuid::now_v7().to_string();
+    push(&fixture.messages, vec![named("x", &id)]).await;
+    let client = fixture.client().await;
+    client
+        .batch_execute(
+            "insert into reveille.consumer_group (queue, name, mode) select id, 'g', 'all' from reveille.queue;
+             insert into reveille.dead_letter (queue, partition, grp, seq, message_id, transaction_id, payload, pushed_at,
+                                               failures, deliveries)
+             select head.queue, head.partition, consumer_group.id, 1, segment.ids[1], segment.transaction_ids[1], 'x', segment.at, 1, 1
+             from reveille.head, reveille.segment, reveille.consumer_group;
+             update reveille.segment set at = at - interval '2 hours';
+             select reveille.redrive(array[(select id from reveille.dead_letter)])",
+        )
+        .await
+        .unwrap();
+
+    let again = push(&fixture.messages, vec![named("again", &id)]).await;
+
+    assert_eq!(again[0].outcome, PushOutcome::Stored { seq: 3 });
 }
 
 #[tokio::test]

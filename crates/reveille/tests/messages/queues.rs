@@ -151,7 +151,7 @@ async fn a_deleted_queue_leaves_nothing_and_can_be_made_anew() {
     for table in ["queue", "partition", "head", "segment"] {
         assert_eq!(fixture.count(&format!("reveille.{table}")).await, 1, "{table}");
     }
-    for table in ["cursor", "consumer_group", "dedup", "dedup_run", "outbox"] {
+    for table in ["cursor", "consumer_group", "dedup", "dedup_run", "dedup_span", "outbox"] {
         assert_eq!(fixture.count(&format!("reveille.{table}")).await, 0, "{table}");
     }
     // The other node remembers rows that are gone.

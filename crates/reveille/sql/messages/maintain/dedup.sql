@@ -1,4 +1,4 @@
--- Forget transaction ids whose window is over, at most $1 of them and $1 runs of them. Returns how many rows that were.
+-- Forget transaction ids whose window is over, at most $1 of them, and $1 runs and spans of them. Returns how many rows that were.
 -- locks:  the rows, skipping locked ones: a push may be about to use one again
 with doomed as materialized (
   select dedup.partition, dedup.key
@@ -17,5 +17,11 @@ with doomed as materialized (
     select old.ctid from {schema}.dedup_run as old where old.until <= clock_timestamp() limit $1::bigint
   ))
   returning 1
+), spans as (
+  delete from {schema}.dedup_span
+  where dedup_span.ctid = any (array(
+    select old.ctid from {schema}.dedup_span as old where old.until <= clock_timestamp() limit $1::bigint
+  ))
+  returning 1
 )
-select (select count(*) from gone) + (select count(*) from runs) as rows
+select (select count(*) from gone) + (select count(*) from runs) + (select count(*) from spans) as rows

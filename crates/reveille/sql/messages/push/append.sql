@@ -2,11 +2,12 @@
 -- item $5, how many of the partition's items end with it $6, bytes $7; items by id $8, transaction id $9 (null where it is
 -- the id), payload $10, trace id $11, producer $12, dedup key $13 (null for none, and for keys that grow); $14 how many of
 -- these are given; $15 the key the payloads are sealed with; $16 whether to look into the outbox, for the queues named $17;
--- runs of keys that grow as the function remember takes them: $18 partition, $19 least, $20 greatest, $21 first and $22 last
--- of the keys $23 and their ids $24.
+-- of the keys that grow, for each partition of $1: the least $18, the greatest $19, first $20 and last $21 of the keys $22.
 -- Returns nothing, and does nothing, when a partition or its queue is gone, when a queue wants its payloads sealed and they
 -- are not (or the other way round), when pushes are paused, or when the outbox holds what was committed before this began.
 -- Fails with RV001 when a key was seen before: then ask which ones.
+-- A key that grows and is greater than all before it is new. Others are looked for in the log. Every 32 messages or so a stretch of
+-- the log is closed: a span says which keys it holds.
 -- locks:  the heads, ascending; the dedup rows of the keys
 -- plan:   index scan backward using head_place
 -- Heads are looked up from their newest version back, and written where they lie: while a transaction elsewhere is held open,
@@ -31,18 +32,23 @@ with early as materialized (
     )
   ) as found
 ), seen as (
-  select pushed.partition, head.tid, pushed.n, queue.dedup_window
-  from unnest($1::int[], $2::int[]) as pushed (partition, n)
+  select pushed.*, head.tid, queue.dedup_window
+  from unnest($1::int[], $2::int[], $18::uuid[], $19::uuid[], $20::int[], $21::int[])
+    as pushed (partition, n, low, high, first, last)
   cross join lateral {schema}.head_of(pushed.partition) as head
   join {schema}.queue on queue.id = head.queue
   where queue.encrypted = ($15::int is not null)
     and not (select early.found from early)
   order by pushed.partition
 ), locked as materialized (
-  select held.partition, held.tid, held.tid <> seen.tid as overtaken, seen.n, seen.dedup_window
+  select seen.*, held.tid as place, held.tid <> seen.tid as overtaken,
+         coalesce(seen.low <= held.key_high, false) as meets,
+         held.next_seq - held.span_from >= 32 as closes,
+         held.span_from is null or held.next_seq - held.span_from >= 32 as opens,
+         held.next_seq, held.last_at, held.key_high, held.span_from, held.span_low, held.span_high
   from seen
   cross join lateral (
-    select head.partition, head.ctid as tid
+    select head.ctid as tid, head.*
     from {schema}.head
     where head.partition <= seen.partition
       and (head.partition, head.queue) >= (seen.partition, 0)
@@ -52,7 +58,7 @@ with early as materialized (
   ) as held
   where held.partition = seen.partition
 ), whole as materialized (
-  select count(*) = cardinality($1::int[]) as here from locked
+  select count(*) = cardinality($1::int[]) as here, bool_or(locked.meets) as meets from locked
 ), kept as (
   insert into {schema}.dedup as seen (partition, key, id, until)
   select segment.partition, item.key, item.id, clock_timestamp() + locked.dedup_window
@@ -65,37 +71,49 @@ with early as materialized (
     set id = excluded.id, until = excluded.until
     where seen.until <= clock_timestamp()
   returning 1
-), grown as materialized (
-  select {schema}.remember($18::int[], $19::uuid[], $20::uuid[], $21::int[], $22::int[], $23::uuid[], $24::uuid[], array(
-           select clock_timestamp() + locked.dedup_window
-           from unnest($18::int[]) with ordinality as run (partition, o)
-           join locked on locked.partition = run.partition
-           order by run.o
-         )) as are_new
-  from whole
-  where whole.here and cardinality($18::int[]) > 0
+), met as materialized (
+  select array_agg(locked.partition) as partitions, array_agg(item.key) as keys
+  from locked
+  cross join lateral unnest(($22::uuid[])[locked.first:locked.last]) as item (key)
+  where locked.meets and item.key <= locked.key_high
 ), checked as materialized (
   select case
            when not whole.here then false
-           when (select count(*) from kept) = $14 and coalesce((select grown.are_new from grown), true) then true
+           when (select count(*) from kept) <> $14 then {schema}.refuse_duplicates()
+           when not whole.meets then true
+           when not exists (select from met cross join lateral {schema}.growing_seen(met.partitions, met.keys)) then true
            else {schema}.refuse_duplicates()
          end as go
   from whole
+), closed as (
+  insert into {schema}.dedup_span (partition, low, high, first_seq, last_seq, until)
+  select locked.partition, locked.span_low, locked.span_high, locked.span_from, locked.next_seq - 1,
+         locked.last_at + locked.dedup_window
+  from locked, checked
+  where checked.go and locked.closes
 ), in_place as (
   update {schema}.head
   set next_seq = head.next_seq + locked.n,
       fresh_at = coalesce(head.fresh_at, clock_timestamp()),
-      last_at = greatest(head.last_at, clock_timestamp())
+      last_at = greatest(head.last_at, clock_timestamp()),
+      key_high = greatest(head.key_high, locked.high),
+      span_from = case when not locked.opens then head.span_from when locked.low is not null then head.next_seq end,
+      span_low = case when locked.opens then locked.low else least(head.span_low, locked.low) end,
+      span_high = case when locked.opens then locked.high else greatest(head.span_high, locked.high) end
   from locked, checked
   where checked.go
     and not locked.overtaken
-    and head.ctid = locked.tid
+    and head.ctid = locked.place
   returning head.partition, head.next_seq - locked.n - 1 as before, head.last_at
 ), by_key as (
   update {schema}.head
   set next_seq = head.next_seq + locked.n,
       fresh_at = coalesce(head.fresh_at, clock_timestamp()),
-      last_at = greatest(head.last_at, clock_timestamp())
+      last_at = greatest(head.last_at, clock_timestamp()),
+      key_high = greatest(head.key_high, locked.high),
+      span_from = case when not locked.opens then head.span_from when locked.low is not null then head.next_seq end,
+      span_low = case when locked.opens then locked.low else least(head.span_low, locked.low) end,
+      span_high = case when locked.opens then locked.high else greatest(head.span_high, locked.high) end
   from locked, checked
   where checked.go
     and locked.overtaken

@@ -6,7 +6,8 @@ from unnest($1::int[], $2::uuid[]) as asked (partition, key)
 join {schema}.dedup as seen on seen.partition = asked.partition and seen.key = asked.key
 where seen.until > clock_timestamp()
 union all
-select asked.partition, asked.key, run.id
-from unnest($1::int[], $2::uuid[]) as asked (partition, key)
-cross join lateral {schema}.dedup_run_of(asked.partition, asked.key) as run
-where substr(asked.key::text, 15, 1) = '7'
+select seen.partition, seen.key, seen.id
+from {schema}.growing_seen(
+  array(select asked.partition from unnest($1::int[], $2::uuid[]) as asked (partition, key) where substr(asked.key::text, 15, 1) = '7'),
+  array(select asked.key from unnest($2::uuid[]) as asked (key) where substr(asked.key::text, 15, 1) = '7')
+) as seen

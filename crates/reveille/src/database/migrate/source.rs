@@ -62,6 +62,7 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
     migrations: migrations![
         1 "ground" "0001_ground.sql", 2 "node" "0002_node.sql", 3 "messages" "0003_messages.sql", 4 "jobs" "0004_jobs.sql",
         5 "dedup_runs" "0005_dedup_runs.sql", 6 "places" "0006_places.sql",
+        7 "dedup_spans" "0007_dedup_spans.sql",
     ],
     functions: functions![
         "version" "version.sql",
@@ -69,8 +70,7 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
         "ensure" "ensure.sql",
         "dedup_key" "dedup_key.sql",
         "dedup_reach" "dedup_reach.sql",
-        "dedup_run_of" "dedup_run_of.sql",
-        "remember" "remember.sql",
+        "growing_seen" "growing_seen.sql",
         "message_id" "message_id.sql",
         "move_partitions" "move_partitions.sql",
         "move_outbox" "move_outbox.sql",

@@ -6,8 +6,8 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::entry::{Entry, Verdict};
+use super::growing::Growing;
 use super::key::grows;
-use super::runs::Runs;
 use crate::database::Param;
 use crate::messages::ground::Ground;
 use crate::messages::ids::{PartitionId, QueueId};
@@ -124,8 +124,7 @@ pub(super) struct Arrays<'a> {
     producers: Option<Vec<Option<&'a str>>>,
     keys: Option<Vec<Option<Uuid>>>,
     key_count: i64,
-    /// Of the keys that grow.
-    runs: Runs,
+    growing: Growing,
     key_id: Option<i32>,
     queues: Vec<&'a str>,
 }
@@ -153,13 +152,14 @@ impl<'a> Arrays<'a> {
             producers: some(members().map(|entry| entry.item.producer.as_deref())),
             keys: some(members().map(loose_key)),
             key_count: whole(members().filter(|entry| loose_key(entry).is_some()).count()).into(),
-            runs: Runs::of(members()),
+            growing: Growing::default(),
             key_id: lot.key_id,
             queues: lot.queues(entries),
             payloads: Vec::new(),
         };
         for (place, (entry, payload)) in members().zip(&payloads).enumerate() {
             arrays.add(place, entry.place.as_ref().map_or(0, |place| place.id.0), payload.len());
+            arrays.growing.add(entry.guard.filter(grows));
         }
         arrays.payloads = payloads;
         arrays
@@ -174,6 +174,7 @@ impl<'a> Arrays<'a> {
         if !same {
             self.partitions.push(partition);
             self.counts.push(0);
+            self.growing.begin();
         }
         if let Some(count) = self.counts.last_mut() {
             *count += 1;
@@ -185,7 +186,7 @@ impl<'a> Arrays<'a> {
     }
 
     /// In the order of the statement's parameters.
-    pub(super) fn params<'p>(&'p self, check_outbox: &'p bool) -> [Param<'p>; 24] {
+    pub(super) fn params<'p>(&'p self, check_outbox: &'p bool) -> [Param<'p>; 22] {
         [
             &self.partitions,
             &self.counts,
@@ -204,13 +205,11 @@ impl<'a> Arrays<'a> {
             &self.key_id,
             check_outbox,
             &self.queues,
-            &self.runs.partitions,
-            &self.runs.lows,
-            &self.runs.highs,
-            &self.runs.first,
-            &self.runs.last,
-            &self.runs.keys,
-            &self.runs.ids,
+            &self.growing.lows,
+            &self.growing.highs,
+            &self.growing.first,
+            &self.growing.last,
+            &self.growing.keys,
         ]
     }
 }

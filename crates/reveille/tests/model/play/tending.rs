@@ -140,9 +140,9 @@ impl Play<'_> {
 
     pub(super) async fn forget_transaction_ids(&mut self) {
         let name = self.queue.as_str();
-        for table in ["dedup", "dedup_run"] {
+        for (table, over) in [("dedup", "until = until"), ("dedup_run", "until = until"), ("segment", "at = at")] {
             let over = format!(
-                "update reveille.{table} as seen set until = clock_timestamp() - interval '1 second'
+                "update reveille.{table} as seen set {over} - interval '2 hours'
                  from reveille.queue, reveille.partition
                  where queue.name = '{name}' and partition.queue = queue.id and seen.partition = partition.id"
             );

@@ -4,8 +4,10 @@
 //! before it is answered, and stored once for each transaction id, as ours. It knows no order, no groups and no waking. It
 //! stands behind the HTTP library that we use, without our limits and deadlines; and, as a second one, behind a bare reader
 //! of sockets that understands nothing but this bench, which tells what HTTP itself costs. The third one does what we do,
-//! with our own library, but no two requests meet in a statement: it tells what fusing them is worth.
+//! with our own library, but no two requests meet in a statement: it tells what fusing them is worth. A partition always goes to
+//! the same of its connections, so that none waits for another's lock.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,8 +38,10 @@ use crate::wire::{Incoming, Wire};
 pub(crate) const CHILD: &str = "serve-one-statement-per-request";
 /// A generous pool: commits that wait for the disk at the same time share one flush.
 const CONNECTIONS: usize = 50;
-pub(super) const ABOUT: &str = "`push_batch1_vs_single`: 200 clients, beside a plain axum server that inserts one row in one \
-                                transaction for each request (50 connections, a unique index on the transaction id)";
+pub(super) const ABOUT: &str = "200 clients with one message a request; `push_batch1_vs_single`: beside our own push with one statement \
+                                for each request (50 connections, a partition always on the same); `push_batch1_vs_bare_insert`: \
+                                beside a plain axum server that inserts one row in one transaction for each request (50 \
+                                connections, a unique index on the transaction id), without order, groups or waking";
 
 /// How it speaks HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,8 +140,8 @@ async fn push(State(store): State<Arc<Store>>, body: Bytes) -> Result<Response, 
 /// Where messages go.
 enum Store {
     Table(Pool<(Client, Statement)>),
-    /// Each has lanes and connections of its own, so that nothing is fused.
-    Queue(Pool<Messages>),
+    /// Each has lanes and connections of its own and one request at a time, so that nothing is fused.
+    Queue(Vec<Mutex<Messages>>),
 }
 
 impl Store {
@@ -155,27 +159,34 @@ impl Store {
     async fn queue(url: &str) -> anyhow::Result<Self> {
         let database = Database::connect(DatabaseOptions::new(url)).await?;
         let options = || MessagesOptions::default().maintenance_interval(Duration::ZERO);
-        Ok(Self::Queue(Pool::of((0..CONNECTIONS).map(|_| Messages::new(&database, options())).collect())))
+        Ok(Self::Queue((0..CONNECTIONS).map(|_| Mutex::new(Messages::new(&database, options()))).collect()))
     }
 
     /// Stores the messages of a body, one statement for each; the answer for the last.
     async fn take(&self, body: &[u8]) -> anyhow::Result<String> {
         let Body { items } = serde_json::from_slice(body)?;
-        if let (Self::Queue(pool), 2..) = (self, items.len()) {
-            // Whoever is given back goes to the end of the row, so that everyone's turn comes.
-            for _ in 0..CONNECTIONS {
-                teach(&*pool.lend().await?, &items).await?;
+        if let (Self::Queue(all), 2..) = (self, items.len()) {
+            for one in all {
+                teach(&*one.lock().await, &items).await?;
             }
         }
         let mut id = String::new();
         for item in &items {
             id = match self {
                 Self::Table(pool) => insert_row(&*pool.lend().await?, item).await?,
-                Self::Queue(pool) => push_one(&*pool.lend().await?, item).await?,
+                Self::Queue(all) => push_one(&*home(all, item).lock().await, item).await?,
             };
         }
         Ok(format!(r#"[{{"index":0,"status":"queued","message_id":"{id}"}}]"#))
     }
+}
+
+/// Who has the item's partition to itself.
+fn home<'a>(all: &'a [Mutex<Messages>], item: &Item<'_>) -> &'a Mutex<Messages> {
+    let mut hasher = DefaultHasher::new();
+    (item.queue, item.partition).hash(&mut hasher);
+    let place = usize::try_from(hasher.finish() % all.len() as u64).unwrap_or(0);
+    &all[place]
 }
 
 /// What a server knows that runs for a while: the partitions by name, and, since it has been popped from, that its hints leave

@@ -1,10 +1,12 @@
 //! An upgrade beside nodes that go on working.
 
 use reveille::database::{Database, DatabaseOptions};
+use reveille::messages::PushOutcome;
 use reveille_testkit::TestDatabase;
+use uuid::Uuid;
 
 use crate::pop_kit::{number, spawn};
-use crate::support::soon;
+use crate::support::{Fixture, item, soon};
 
 /// As the schema was before cursors and heads lost their unique keys.
 const BEFORE_PLACES: &str = "
@@ -43,4 +45,30 @@ async fn a_migration_that_wants_all_cursors_gives_way_to_whoever_holds_them() {
 
     soon(claiming).await.unwrap().expect("the claim goes on");
     assert_eq!(soon(migrating).await.unwrap().expect("the migration is done").migrations, [(6, "places")]);
+}
+
+/// As the schema was before the log remembered ids that grow: each is a run.
+const BEFORE_SPANS: &str = "
+    insert into reveille.dedup_run (partition, low, high, ids, until)
+    select partition, name::uuid, name::uuid, array[id], at + interval '1 hour'
+    from reveille.segment cross join lateral unnest(ids, transaction_ids) as item (id, name);
+    alter table reveille.head drop column key_high, drop column span_from, drop column span_low, drop column span_high;
+    drop table reveille.dedup_span;
+    delete from reveille.migration where version = 7";
+
+#[tokio::test]
+async fn ids_from_before_the_log_remembered_them_are_still_known() {
+    let fixture = Fixture::new().await;
+    let ids: Vec<String> = (0..3).map(|_| Uuid::now_v7().to_string()).collect();
+    let sent = || ids.iter().map(|id| item("mail", "a", "x").transaction_id(id)).collect();
+    let first: Vec<_> =
+        soon(fixture.messages.push(sent())).await.into_iter().map(|pushed| pushed.unwrap().id).collect();
+    fixture.client().await.batch_execute(BEFORE_SPANS).await.unwrap();
+
+    assert_eq!(soon(fixture.database.migrate()).await.unwrap().migrations, [(7, "dedup_spans")]);
+    let again = soon(fixture.node().await.push(sent())).await;
+
+    for (again, first) in again.into_iter().zip(first) {
+        assert_eq!(again.unwrap().outcome, PushOutcome::Duplicate { of: first });
+    }
 }

@@ -11,7 +11,7 @@
 -- locks:  the heads, ascending; the dedup rows of the keys
 -- plan:   index scan backward using head_place
 -- Heads are looked up from their newest version back, and written where they lie: while a transaction elsewhere is held open,
--- all versions are there. One of which somebody made a newer version while we waited for its lock is not seen by its place, and
+-- all versions are there. One of which somebody made a newer version while we waited for its lock is not found where it lies, and
 -- is written by its key.
 -- Names in the outbox are compared as a range: where one queue has most of its rows, PostgreSQL would read all of them to
 -- find that another has none.
@@ -31,32 +31,31 @@ with early as materialized (
       where next.queue = named.queue
     )
   ) as found
-), seen as (
-  select pushed.*, head.tid, queue.dedup_window
-  from unnest($1::int[], $2::int[], $18::uuid[], $19::uuid[], $20::int[], $21::int[])
-    as pushed (partition, n, low, high, first, last)
-  cross join lateral {schema}.head_of(pushed.partition) as head
-  join {schema}.queue on queue.id = head.queue
-  where queue.encrypted = ($15::int is not null)
-    and not (select early.found from early)
-  order by pushed.partition
 ), locked as materialized (
-  select seen.*, held.tid as place, held.tid <> seen.tid as overtaken,
-         coalesce(seen.low <= held.key_high, false) as meets,
+  select pushed.*, queue.dedup_window, held.place,
+         coalesce(pushed.low <= held.key_high, false) as meets,
          held.next_seq - held.span_from >= 32 as closes,
          held.span_from is null or held.next_seq - held.span_from >= 32 as opens,
          held.next_seq, held.last_at, held.key_high, held.span_from, held.span_low, held.span_high
-  from seen
+  from (
+    select *
+    from unnest($1::int[], $2::int[], $18::uuid[], $19::uuid[], $20::int[], $21::int[])
+      as pushed (partition, n, low, high, first, last)
+    order by pushed.partition
+  ) as pushed
   cross join lateral (
-    select head.ctid as tid, head.*
+    select head.ctid as place, head.*
     from {schema}.head
-    where head.partition <= seen.partition
-      and (head.partition, head.queue) >= (seen.partition, 0)
+    where head.partition <= pushed.partition
+      and (head.partition, head.queue) >= (pushed.partition, 0)
     order by head.partition desc
     limit 1
     for update
   ) as held
-  where held.partition = seen.partition
+  join {schema}.queue on queue.id = held.queue
+  where held.partition = pushed.partition
+    and queue.encrypted = ($15::int is not null)
+    and not (select early.found from early)
 ), whole as materialized (
   select count(*) = cardinality($1::int[]) as here, bool_or(locked.meets) as meets from locked
 ), kept as (
@@ -102,7 +101,6 @@ with early as materialized (
       span_high = case when locked.opens then locked.high else greatest(head.span_high, locked.high) end
   from locked, checked
   where checked.go
-    and not locked.overtaken
     and head.ctid = locked.place
   returning head.partition, head.next_seq - locked.n - 1 as before, head.last_at
 ), by_key as (
@@ -116,8 +114,8 @@ with early as materialized (
       span_high = case when locked.opens then locked.high else greatest(head.span_high, locked.high) end
   from locked, checked
   where checked.go
-    and locked.overtaken
-    and head.partition = any (array(select locked.partition from locked where locked.overtaken))
+    and (select count(*) from in_place) < cardinality($1::int[])
+    and head.partition = any (array(select locked.partition from locked except select in_place.partition from in_place))
     and head.partition = locked.partition
   returning head.partition, head.next_seq - locked.n - 1 as before, head.last_at
 ), moved as (

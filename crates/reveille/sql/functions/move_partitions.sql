@@ -60,12 +60,16 @@ begin
       array(select named.partition from named where named.grows order by named.id),
       array(select named.key from named where named.grows order by named.id)
     ) as seen
-  ), begun as (
-    select distinct on (named.partition, named.key) named.message_id as id
+  ), begun as materialized (
+    select distinct on (named.partition, named.key) named.partition, named.key, named.message_id as id, named.dedup_window
     from named
     where named.grows
       and not exists (select from met where met.partition = named.partition and met.key = named.key)
     order by named.partition, named.key, named.id
+  ), noted as materialized (
+    select {schema}.note_keys(array_agg(begun.partition), array_agg(begun.key), array_agg(begun.id),
+                              array_agg(clock_timestamp() + begun.dedup_window)) as rows
+    from begun
   ), kept as (
     select named.*
     from named
@@ -82,8 +86,7 @@ begin
     select counted.*, sum(counted.turns) over (partition by counted.partition order by counted.id) as run
     from counted
   ), grown as (
-    select cut.partition, max(cut.place) as n, max(cut.dedup_window) as dedup_window,
-           array_agg(cut.key order by cut.key) filter (where cut.grows) as keys
+    select cut.partition, max(cut.place) as n, (array_agg(cut.key order by cut.key desc) filter (where cut.grows))[1] as high
     from cut
     group by cut.partition
   ), moved as (
@@ -91,16 +94,11 @@ begin
     set next_seq = head.next_seq + grown.n,
         fresh_at = coalesce(head.fresh_at, clock_timestamp()),
         last_at = greatest(head.last_at, clock_timestamp()),
-        key_high = greatest(head.key_high, grown.keys[cardinality(grown.keys)])
+        key_high = greatest(head.key_high, grown.high),
+        key_seq = head.key_seq + grown.n
     from grown
     where head.partition = grown.partition
-    returning head.partition, head.next_seq - grown.n - 1 as before, head.last_at, grown.n, grown.keys, grown.dedup_window
-  ), spanned as (
-    insert into {schema}.dedup_span (partition, low, high, first_seq, last_seq, until)
-    select moved.partition, moved.keys[1], moved.keys[cardinality(moved.keys)], moved.before + 1, moved.before + moved.n,
-           moved.last_at + moved.dedup_window
-    from moved
-    where moved.keys is not null
+    returning head.partition, head.next_seq - grown.n - 1 as before, head.last_at, grown.n
   ), appended as (
     insert into {schema}.segment
       (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)
@@ -114,7 +112,8 @@ begin
     group by cut.partition, cut.run, (cut.place - 1) / 256, cut.bytes / 1048576
   )
   select place.queue, place.partition, count(*), coalesce(max(moved.n), 0)
-  from taken
+  from (select count(*) from noted) as kept_apart
+  cross join taken
   join place on place.partition = taken.partition
   left join moved on moved.partition = taken.partition
   group by place.queue, place.partition;

@@ -2,6 +2,7 @@
 
 use reveille::messages::{Pop, Settled};
 use tokio_postgres::Client;
+use uuid::Uuid;
 
 use crate::pop_kit::{Node, none, number, pop_queue, push_to, spawn, stranded, texts};
 use crate::support::{Fixture, item, push, queue, seq, soon, until_blocked};
@@ -104,29 +105,37 @@ async fn of_two_calls_that_make_a_partition_at_once_one_makes_its_head() {
     assert_eq!(number(&watcher, "select count(distinct partition) from reveille.head").await, 2);
 }
 
-/// A push waits for one of its heads, of which somebody makes a newer version: that is the one it counts on from.
+/// A push waits for one of its heads, of which somebody makes a newer version: that is the one it counts on from. So many
+/// partitions, that both lanes have some.
 #[tokio::test]
 async fn a_push_that_is_overtaken_is_numbered_from_the_newest_version() {
     let it = Fixture::new().await;
-    for partition in ["a", "b", "c"] {
+    let partitions: Vec<String> = (0..16).map(|n| format!("p{n:02}")).collect();
+    for partition in &partitions {
         push_to(&it.messages, "mail", partition, &["1"]).await;
     }
     let (mut holder, watcher) = (it.client().await, it.client().await);
     let held = holder.transaction().await.unwrap();
     let overtake = "update reveille.head set next_seq = next_seq + 5, fresh_at = null
-                    where partition = (select id from reveille.partition where name = 'b')";
+                    where partition = (select id from reveille.partition where name = 'p07')";
     assert_eq!(held.execute(overtake, &[]).await.unwrap(), 1);
 
     let messages = it.messages.clone();
-    let items = ["a", "b", "c"].map(|partition| item("mail", partition, "2")).to_vec();
-    let pushing = spawn(async move { messages.push(items).await });
+    let id = |n: usize| if n % 2 == 0 { Uuid::now_v7().to_string() } else { format!("order {n}") };
+    let ids: Vec<String> = (0..partitions.len()).map(id).collect();
+    let items = move || partitions.iter().zip(&ids).map(|(to, id)| item("mail", to, "2").transaction_id(id)).collect();
+    let sent = items();
+    let pushing = spawn(async move { messages.push(sent).await });
     until_blocked(&watcher, 1).await;
     held.commit().await.unwrap();
 
     let seqs: Vec<i64> = soon(pushing).await.unwrap().iter().map(|pushed| seq(pushed.as_ref().unwrap())).collect();
-    assert_eq!(seqs, [2, 7, 2]);
+    let expected: Vec<i64> = (0..16).map(|n| if n == 7 { 7 } else { 2 }).collect();
+    assert_eq!(seqs, expected);
     let told = "select count(*) from reveille.head where fresh_at is not null and next_seq in (3, 8)";
-    assert_eq!(number(&watcher, told).await, 3);
+    assert_eq!(number(&watcher, told).await, 16);
+    assert_eq!(number(&watcher, "select count(*) from reveille.segment where payloads = array['2'::bytea]").await, 16);
+    assert!(soon(it.messages.push(items())).await.into_iter().all(|again| again.unwrap().is_duplicate()));
 }
 
 /// The statement for whole leases passes over a cursor of which somebody made a newer version while it waited.

@@ -151,6 +151,46 @@ async fn transaction_ids_are_remembered_when_their_messages_are_swept() {
     assert!(!it.messages.push_one(sent(&ids[7])).await.unwrap().is_duplicate());
 }
 
+/// More than one step takes of them.
+#[tokio::test]
+async fn all_of_many_messages_are_swept_and_their_ids_are_known() {
+    let it = Fixture::new().await;
+    let sent = |n: u32| {
+        let id = Builder::from_unix_timestamp_millis(1_800_000_000_000 + u64::from(n / 50), &id_bytes(n)).into_uuid();
+        item("mail", &(n % 3).to_string(), "x").transaction_id(id.to_string())
+    };
+    for pushed in soon(it.messages.push((0..45_000).map(sent).collect())).await {
+        pushed.unwrap();
+    }
+    soon(it.messages.purge(&queue("mail"))).await.unwrap();
+    let before = segments(&it).await;
+
+    let done = it.messages.maintain().await.unwrap();
+
+    assert_eq!((i64::try_from(done.segments).unwrap(), segments(&it).await), (before, 0));
+    let again = soon(it.messages.push((0..45_000).step_by(997).map(sent).collect())).await;
+    assert!(again.into_iter().all(|pushed| pushed.unwrap().is_duplicate()));
+}
+
+fn id_bytes(n: u32) -> [u8; 10] {
+    let mut bytes = [7; 10];
+    bytes[2..6].copy_from_slice(&n.to_be_bytes());
+    bytes
+}
+
+/// Whoever deleted it has not come to its heads yet.
+#[tokio::test]
+async fn upkeep_comes_to_an_end_while_a_deleted_queue_is_being_removed() {
+    let it = Fixture::new().await;
+    push_to(&it.messages, "mail", "a", &["1", "2"]).await;
+    soon(it.messages.purge(&queue("mail"))).await.unwrap();
+    it.client().await.batch_execute("delete from reveille.queue").await.unwrap();
+
+    let done = soon(it.messages.maintain()).await.unwrap();
+
+    assert_eq!((done.retired, segments(&it).await), (0, 0));
+}
+
 #[tokio::test]
 async fn upkeep_goes_in_steps_over_many_partitions() {
     let it = Fixture::new().await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reveille::messages::{Messages, MessagesError, PushItem, PushOutcome, Pushed, QueueOptions};
 use tokio::task::JoinSet;
+use tokio_postgres::SimpleQueryMessage;
 use uuid::{Builder, Uuid};
 
 use crate::support::{Fixture, item, queue, seqs, soon, until_blocked};
@@ -170,6 +171,49 @@ async fn ids_that_grow_are_stored_once_in_whatever_order_they_come() {
     }
 
     assert_eq!(fixture.texts("mail", "a").await.len(), seen.len());
+    let overlap = "reveille.dedup_span as one join reveille.dedup_span as other
+        on one.first_seq < other.first_seq and (one.high >= other.low or one.last_seq >= other.first_seq)";
+    assert_eq!(fixture.count(overlap).await, 0);
+}
+
+/// An old repeat is looked for where it must be, not everywhere between it and now.
+#[tokio::test]
+async fn looking_for_an_id_reads_one_stretch_however_long_the_log_is() {
+    let fixture = Fixture::new().await;
+    let id = |n: u64| Builder::from_unix_timestamp_millis(1_800_000_000_000 + n, &[7; 10]).into_uuid().to_string();
+    for some in 0..100 {
+        // All come in order for a while; then one in forty comes from ten minutes ahead, and no other is the greatest any more.
+        let ids = (0..40).map(|n| id(some * 40 + n)).chain((some >= 50).then(|| id(600_000 + some)));
+        push(&fixture.messages, ids.map(|id| named("x", &id)).collect()).await;
+    }
+    let client = fixture.client().await;
+    let reads = async |keys: Vec<u64>| {
+        let keys: Vec<String> = keys.into_iter().map(|n| format!("'{}'", id(n))).collect();
+        let explain = format!(
+            "explain (analyze, buffers, format json)
+             select reveille.growing_seen(array_fill((select id from reveille.partition), array[{}]), array[{}]::uuid[])",
+            keys.len(),
+            keys.join(", ")
+        );
+        client.batch_execute("set enable_seqscan = off; set plan_cache_mode = force_generic_plan").await.unwrap();
+        let told = client.simple_query(&explain).await.unwrap();
+        let text = told.iter().find_map(|said| match said {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        let plan: serde_json::Value = serde_json::from_str(text.unwrap()).unwrap();
+        let node = &plan[0]["Plan"];
+        (node["Actual Rows"].as_f64().unwrap(), node["Shared Hit Blocks"].as_u64().unwrap())
+    };
+
+    for keys in [vec![7], vec![7, 1999], vec![7, 3999], vec![1007, 600_070, 2007]] {
+        reads(keys.clone()).await;
+        let (found, blocks) = reads(keys.clone()).await;
+        #[expect(clippy::cast_precision_loss, reason = "a few")]
+        let asked = keys.len() as f64;
+        assert!((found - asked).abs() < 0.1, "{found} of {keys:?} found");
+        assert!(blocks < 100, "{blocks} blocks were read for {keys:?}");
+    }
 }
 
 /// Ids that come in the order of their making cost no row of their own: a span tells of many, and that none was seen is known
@@ -188,7 +232,7 @@ async fn ids_that_grow_are_remembered_by_the_log() {
     for (again, first) in again.iter().zip(first.iter().rev()) {
         assert_eq!(again.outcome, PushOutcome::Duplicate { of: first.id });
     }
-    assert_eq!((fixture.count("reveille.dedup_run").await, fixture.count("reveille.dedup_span").await), (0, 6));
+    assert_eq!((fixture.count("reveille.dedup_run").await, fixture.count("reveille.dedup_span").await), (0, 12));
 }
 
 #[tokio::test]

@@ -2,12 +2,13 @@
 -- item $5, how many of the partition's items end with it $6, bytes $7; items by id $8, transaction id $9 (null where it is
 -- the id), payload $10, trace id $11, producer $12, dedup key $13 (null for none, and for keys that grow); $14 how many of
 -- these are given; $15 the key the payloads are sealed with; $16 whether to look into the outbox, for the queues named $17;
--- of the keys that grow, for each partition of $1: the least $18, the greatest $19, first $20 and last $21 of the keys $22.
+-- of the keys that grow, for each partition of $1: the least $18, the greatest $19, first $20 and last $21 of the
+-- keys $22 and their ids $23, and the beginning of the minute or so in which the least was made $24.
 -- Returns nothing, and does nothing, when a partition or its queue is gone, when a queue wants its payloads sealed and they
 -- are not (or the other way round), when pushes are paused, or when the outbox holds what was committed before this began.
 -- Fails with RV001 when a key was seen before: then ask which ones.
--- A key that grows and is greater than all before it is new. Others are looked for in the log. Every 32 messages or so a stretch of
--- the log is closed: a span says which keys it holds.
+-- A key that grows and is greater than all before it is new, and remembered by the log. Others are looked for, and kept apart. After 16
+-- messages, or when the next keys are of another minute, a stretch of the log is closed: a span says which keys it holds.
 -- locks:  the heads, ascending; the dedup rows of the keys
 -- plan:   index scan backward using head_place
 -- Heads are looked up from their newest version back, and written where they lie: while a transaction elsewhere is held open,
@@ -32,19 +33,31 @@ with early as materialized (
     )
   ) as found
 ), locked as materialized (
-  select pushed.*, queue.dedup_window, held.place,
-         coalesce(pushed.low <= held.key_high, false) as meets,
-         held.next_seq - held.span_from >= 32 as closes,
-         held.span_from is null or held.next_seq - held.span_from >= 32 as opens,
-         held.next_seq, held.last_at, held.key_high, held.span_from, held.span_low, held.span_high
+  select pushed.*, queue.dedup_window, held.place, known.high as key_high,
+         coalesce(pushed.low <= known.high, false) as meets,
+         -- The least of those that come in order.
+         case when pushed.low <= known.high
+           then (
+             select item.key
+             from unnest(($22::uuid[])[pushed.first:pushed.last]) as item (key)
+             where item.key > known.high
+             order by item.key
+             limit 1
+           )
+           else pushed.low
+         end as rises,
+         held.ends as closes,
+         held.span_from is null or held.ends as opens,
+         held.next_seq, held.last_at, held.span_from, held.span_low, held.span_high
   from (
     select *
-    from unnest($1::int[], $2::int[], $18::uuid[], $19::uuid[], $20::int[], $21::int[])
-      as pushed (partition, n, low, high, first, last)
+    from unnest($1::int[], $2::int[], $18::uuid[], $19::uuid[], $20::int[], $21::int[], $24::uuid[])
+      as pushed (partition, n, low, high, first, last, minute)
     order by pushed.partition
   ) as pushed
   cross join lateral (
-    select head.ctid as place, head.*
+    select head.ctid as place, head.*,
+           head.next_seq - head.span_from >= 16 or coalesce(head.span_high < pushed.minute, false) as ends
     from {schema}.head
     where head.partition <= pushed.partition
       and (head.partition, head.queue) >= (pushed.partition, 0)
@@ -52,6 +65,13 @@ with early as materialized (
     limit 1
     for update
   ) as held
+  cross join lateral (
+    select case when held.key_seq = held.next_seq
+             then held.key_high
+             else {schema}.key_high_of(pushed.partition, held.key_high)
+           end as high
+    offset 0
+  ) as known
   join {schema}.queue on queue.id = held.queue
   where held.partition = pushed.partition
     and queue.encrypted = ($15::int is not null)
@@ -71,16 +91,17 @@ with early as materialized (
     where seen.until <= clock_timestamp()
   returning 1
 ), met as materialized (
-  select array_agg(locked.partition) as partitions, array_agg(item.key) as keys
+  select array_agg(locked.partition) as partitions, array_agg(item.key) as keys, array_agg(item.id) as ids,
+         array_agg(clock_timestamp() + locked.dedup_window) as untils
   from locked
-  cross join lateral unnest(($22::uuid[])[locked.first:locked.last]) as item (key)
+  cross join lateral unnest(($22::uuid[])[locked.first:locked.last], ($23::uuid[])[locked.first:locked.last]) as item (key, id)
   where locked.meets and item.key <= locked.key_high
 ), checked as materialized (
   select case
            when not whole.here then false
            when (select count(*) from kept) <> $14 then {schema}.refuse_duplicates()
            when not whole.meets then true
-           when not exists (select from met cross join lateral {schema}.growing_seen(met.partitions, met.keys)) then true
+           when (select {schema}.note_if_new(met.partitions, met.keys, met.ids, met.untils) from met) then true
            else {schema}.refuse_duplicates()
          end as go
   from whole
@@ -95,10 +116,11 @@ with early as materialized (
   set next_seq = head.next_seq + locked.n,
       fresh_at = coalesce(head.fresh_at, clock_timestamp()),
       last_at = greatest(head.last_at, clock_timestamp()),
-      key_high = greatest(head.key_high, locked.high),
-      span_from = case when not locked.opens then head.span_from when locked.low is not null then head.next_seq end,
-      span_low = case when locked.opens then locked.low else least(head.span_low, locked.low) end,
-      span_high = case when locked.opens then locked.high else greatest(head.span_high, locked.high) end
+      key_high = greatest(locked.key_high, locked.high),
+      key_seq = head.next_seq + locked.n,
+      span_from = case when not locked.opens then head.span_from when locked.rises is not null then head.next_seq end,
+      span_low = case when locked.opens then locked.rises else head.span_low end,
+      span_high = case when locked.rises is not null then locked.high when not locked.opens then head.span_high end
   from locked, checked
   where checked.go
     and head.ctid = locked.place
@@ -108,10 +130,11 @@ with early as materialized (
   set next_seq = head.next_seq + locked.n,
       fresh_at = coalesce(head.fresh_at, clock_timestamp()),
       last_at = greatest(head.last_at, clock_timestamp()),
-      key_high = greatest(head.key_high, locked.high),
-      span_from = case when not locked.opens then head.span_from when locked.low is not null then head.next_seq end,
-      span_low = case when locked.opens then locked.low else least(head.span_low, locked.low) end,
-      span_high = case when locked.opens then locked.high else greatest(head.span_high, locked.high) end
+      key_high = greatest(locked.key_high, locked.high),
+      key_seq = head.next_seq + locked.n,
+      span_from = case when not locked.opens then head.span_from when locked.rises is not null then head.next_seq end,
+      span_low = case when locked.opens then locked.rises else head.span_low end,
+      span_high = case when locked.rises is not null then locked.high when not locked.opens then head.span_high end
   from locked, checked
   where checked.go
     and (select count(*) from in_place) < cardinality($1::int[])

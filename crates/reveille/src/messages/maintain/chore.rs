@@ -79,10 +79,8 @@ async fn retain(connection: &Connection, mark: i32, done: &mut Upkeep) -> Result
     let Some(row) = connection.query_opt(&RETIRE, &[&mark, &PARTITIONS]).await? else { return Ok(None) };
     done.retired += count(&row, "messages");
     let Some(row) = connection.query_opt(&SWEEP, &[&mark, &PARTITIONS, &ROWS]).await? else { return Ok(None) };
-    let segments = count(&row, "segments");
-    done.segments += segments;
-    let full = segments >= ROWS.unsigned_abs();
-    Ok(Some(if full { mark } else { row.get("last") }))
+    done.segments += count(&row, "segments");
+    Ok(Some(if row.get("more") { mark } else { row.get("last") }))
 }
 
 async fn forget(connection: &Connection, mark: i32, done: &mut Upkeep) -> Result<Option<i32>, DatabaseError> {

@@ -1,20 +1,27 @@
 //! Transaction ids that grow, as the append takes them: for each partition the least, the greatest, and all.
 //!
 //! A partition knows the greatest that it was given. What is greater than that is new, and most of what is pushed is; the rest is
-//! looked for in the log.
+//! looked for, and kept apart from the log.
 
 use uuid::Uuid;
 
 use super::lot::whole;
+
+/// The upper bits of an id, which begins with the time: alike for what was made within the same 65.5 seconds.
+const MINUTE: u128 = u128::MAX << 96;
 
 /// Parallel to the partitions of a lot; `first` and `last` count from one, and lie in reverse where there are none.
 #[derive(Debug, Default)]
 pub(super) struct Growing {
     pub(super) lows: Vec<Option<Uuid>>,
     pub(super) highs: Vec<Option<Uuid>>,
+    /// When the minute or so began in which the least was made.
+    pub(super) minutes: Vec<Option<Uuid>>,
     pub(super) first: Vec<i32>,
     pub(super) last: Vec<i32>,
     pub(super) keys: Vec<Uuid>,
+    /// Of their messages.
+    pub(super) ids: Vec<Uuid>,
 }
 
 impl Growing {
@@ -27,13 +34,19 @@ impl Growing {
         self.last.push(end);
     }
 
-    pub(super) fn add(&mut self, key: Option<Uuid>) {
+    pub(super) fn add(&mut self, key: Option<Uuid>, id: Uuid) {
         let (Some(key), Some(low), Some(high)) = (key, self.lows.last_mut(), self.highs.last_mut()) else { return };
         *low = Some(low.map_or(key, |low| low.min(key)));
         *high = (*high).max(Some(key));
         self.keys.push(key);
+        self.ids.push(id);
         if let Some(last) = self.last.last_mut() {
             *last = whole(self.keys.len());
         }
+    }
+
+    /// Nothing follows.
+    pub(super) fn end(&mut self) {
+        self.minutes = self.lows.iter().map(|low| low.map(|low| Uuid::from_u128(low.as_u128() & MINUTE))).collect();
     }
 }

@@ -159,9 +159,10 @@ impl<'a> Arrays<'a> {
         };
         for (place, (entry, payload)) in members().zip(&payloads).enumerate() {
             arrays.add(place, entry.place.as_ref().map_or(0, |place| place.id.0), payload.len());
-            arrays.growing.add(entry.guard.filter(grows));
+            arrays.growing.add(entry.guard.filter(grows), entry.id.0);
         }
         arrays.payloads = payloads;
+        arrays.growing.end();
         arrays
     }
 
@@ -186,7 +187,7 @@ impl<'a> Arrays<'a> {
     }
 
     /// In the order of the statement's parameters.
-    pub(super) fn params<'p>(&'p self, check_outbox: &'p bool) -> [Param<'p>; 22] {
+    pub(super) fn params<'p>(&'p self, check_outbox: &'p bool) -> [Param<'p>; 24] {
         [
             &self.partitions,
             &self.counts,
@@ -210,6 +211,8 @@ impl<'a> Arrays<'a> {
             &self.growing.first,
             &self.growing.last,
             &self.growing.keys,
+            &self.growing.ids,
+            &self.growing.minutes,
         ]
     }
 }

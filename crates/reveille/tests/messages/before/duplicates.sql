@@ -1,0 +1,12 @@
+-- Which of the keys $2 of the partitions $1 (parallel arrays, partitions repeated) were seen within their window, and by
+-- which message. Run it after messages/push/lock.sql in the same transaction: then the answer stays true until the end.
+-- locks:  nothing
+select seen.partition, seen.key, seen.id
+from unnest($1::int[], $2::uuid[]) as asked (partition, key)
+join {schema}.dedup as seen on seen.partition = asked.partition and seen.key = asked.key
+where seen.until > clock_timestamp()
+union all
+select asked.partition, asked.key, run.id
+from unnest($1::int[], $2::uuid[]) as asked (partition, key)
+cross join lateral {schema}.dedup_run_of(asked.partition, asked.key) as run
+where substr(asked.key::text, 15, 1) = '7'

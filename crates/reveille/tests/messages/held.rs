@@ -121,7 +121,7 @@ async fn a_push_that_is_overtaken_is_numbered_from_the_newest_version() {
     assert_eq!(held.execute(overtake, &[]).await.unwrap(), 1);
 
     let messages = it.messages.clone();
-    let id = |n: usize| if n % 2 == 0 { Uuid::now_v7().to_string() } else { format!("order {n}") };
+    let id = |n: usize| if n.is_multiple_of(2) { Uuid::now_v7().to_string() } else { format!("order {n}") };
     let ids: Vec<String> = (0..partitions.len()).map(id).collect();
     let items = move || partitions.iter().zip(&ids).map(|(to, id)| item("mail", to, "2").transaction_id(id)).collect();
     let sent = items();

@@ -13,8 +13,8 @@ as $reveille$
 begin
   return query
   with held as materialized (
-    select given.partition, head.key_high, head.key_seq = head.next_seq as is_known, head.span_from, head.span_low, head.span_high,
-           head.next_seq - 1 as last_seq, clock_timestamp() - queue.dedup_window as since
+    select given.partition, head.key_high, head.key_seq = head.next_seq as is_known, head.span_from, head.span_to, head.span_low,
+           head.span_high, clock_timestamp() - queue.dedup_window as since
     from (select distinct place from unnest(in_partitions) as place) as given (partition)
     cross join lateral (
       -- From the newest version back, as head_of.
@@ -37,7 +37,7 @@ begin
     select asked.partition, asked.since, span.first_seq, span.last_seq, array_agg(asked.name) as names
     from asked
     cross join lateral (
-      select asked.span_from as first_seq, asked.last_seq
+      select asked.span_from as first_seq, asked.span_to as last_seq
       where asked.key between asked.span_low and asked.span_high
       union all
       select closed.first_seq, closed.last_seq
@@ -62,7 +62,8 @@ begin
         -- What was redriven was pushed before.
         and segment.only_grp is null
         and segment.at > stretch.since
-        and segment.transaction_ids && stretch.names
+        -- Comparing all with all is quicker only while they are few.
+        and (cardinality(stretch.names) > 8 or segment.transaction_ids && stretch.names)
       offset 0
     ) as segment
     cross join lateral unnest(segment.ids, segment.transaction_ids) as item (id, name)

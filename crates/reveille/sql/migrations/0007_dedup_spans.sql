@@ -1,19 +1,21 @@
 -- The log itself remembers transaction ids that grow: it holds them anyway. A head knows the greatest of them, so that most pushes see
 -- at once that theirs are new; spans tell which stretch of the log holds others. dedup_run is left for ids that do not come in the order
--- of their making, and for those whose segments went before their window was over.
+-- of their making or come by SQL, and for those whose segments went before their window was over.
 -- locks: the heads, exclusively, for a moment
 
 alter table {schema}.head
   -- The greatest key that grows, of all messages before key_seq. A node of the version before moves next_seq on without it.
   add column key_high uuid,
   add column key_seq bigint not null default 1,
-  -- The stretch that is still open: where it begins, and the least and greatest of its keys; null while there is none.
+  -- The stretch that is still open: where it begins, where the last of its keys lies, and the least and greatest of them; null while
+  -- there is none.
   add column span_from bigint,
+  add column span_to bigint,
   add column span_low uuid,
   add column span_high uuid;
 
 -- A stretch of a partition's log, and the least and greatest of its keys that came in order. A later stretch has greater keys: no two of
--- a partition overlap. Whoever reads or writes holds the head.
+-- a partition overlap. Whoever looks something up or adds one holds the head.
 create table {schema}.dedup_span (
   partition int not null,
   low uuid not null,

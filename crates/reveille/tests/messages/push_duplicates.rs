@@ -206,7 +206,15 @@ async fn looking_for_an_id_reads_one_stretch_however_long_the_log_is() {
         (node["Actual Rows"].as_f64().unwrap(), node["Shared Hit Blocks"].as_u64().unwrap())
     };
 
-    for keys in [vec![7], vec![7, 1999], vec![7, 3999], vec![1007, 600_070, 2007]] {
+    // What others bring lies between two stretches, not within one.
+    push(&fixture.messages, vec![named("x", &id(700_000))]).await;
+    client
+        .batch_execute("select reveille.push_many('mail', array_agg(convert_to(n::text, 'utf8')), 'a') from generate_series(1, 5000) n")
+        .await
+        .unwrap();
+    push(&fixture.messages, vec![named("x", &id(700_001))]).await;
+    assert_eq!(fixture.count("reveille.dedup_span where last_seq - first_seq >= 16 + 16 + 41").await, 0);
+    for keys in [vec![700_000], vec![7], vec![7, 1999], vec![7, 3999], vec![1007, 600_070, 2007]] {
         reads(keys.clone()).await;
         let (found, blocks) = reads(keys.clone()).await;
         #[expect(clippy::cast_precision_loss, reason = "a few")]

@@ -55,7 +55,8 @@ const BEFORE_SPANS: &str = "
     select partition, name::uuid, name::uuid, array[id], at + interval '1 hour'
     from reveille.segment cross join lateral unnest(ids, transaction_ids) as item (id, name);
     alter table reveille.head
-      drop column key_high, drop column key_seq, drop column span_from, drop column span_low, drop column span_high;
+      drop column key_high, drop column key_seq, drop column span_from, drop column span_to, drop column span_low,
+      drop column span_high;
     drop table reveille.dedup_span;
     delete from reveille.migration where version = 7";
 

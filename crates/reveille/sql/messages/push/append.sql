@@ -3,12 +3,12 @@
 -- the id), payload $10, trace id $11, producer $12, dedup key $13 (null for none, and for keys that grow); $14 how many of
 -- these are given; $15 the key the payloads are sealed with; $16 whether to look into the outbox, for the queues named $17;
 -- of the keys that grow, for each partition of $1: the least $18, the greatest $19, first $20 and last $21 of the
--- keys $22 and their ids $23, and the beginning of the minute or so in which the least was made $24.
+-- keys $22 and their ids $23.
 -- Returns nothing, and does nothing, when a partition or its queue is gone, when a queue wants its payloads sealed and they
 -- are not (or the other way round), when pushes are paused, or when the outbox holds what was committed before this began.
 -- Fails with RV001 when a key was seen before: then ask which ones.
 -- A key that grows and is greater than all before it is new, and remembered by the log. Others are looked for, and kept apart. After 16
--- messages, or when the next keys are of another minute, a stretch of the log is closed: a span says which keys it holds.
+-- messages, or as many that others brought, a stretch of the log is closed: a span says which keys it holds.
 -- locks:  the heads, ascending; the dedup rows of the keys
 -- plan:   index scan backward using head_place
 -- Heads are looked up from their newest version back, and written where they lie: while a transaction elsewhere is held open,
@@ -48,16 +48,16 @@ with early as materialized (
          end as rises,
          held.ends as closes,
          held.span_from is null or held.ends as opens,
-         held.next_seq, held.last_at, held.span_from, held.span_low, held.span_high
+         held.last_at, held.span_from, held.span_to, held.span_low, held.span_high
   from (
     select *
-    from unnest($1::int[], $2::int[], $18::uuid[], $19::uuid[], $20::int[], $21::int[], $24::uuid[])
-      as pushed (partition, n, low, high, first, last, minute)
+    from unnest($1::int[], $2::int[], $18::uuid[], $19::uuid[], $20::int[], $21::int[])
+      as pushed (partition, n, low, high, first, last)
     order by pushed.partition
   ) as pushed
   cross join lateral (
     select head.ctid as place, head.*,
-           head.next_seq - head.span_from >= 16 or coalesce(head.span_high < pushed.minute, false) as ends
+           greatest(head.span_to - head.span_from + 1, head.next_seq - 1 - head.span_to) >= 16 as ends
     from {schema}.head
     where head.partition <= pushed.partition
       and (head.partition, head.queue) >= (pushed.partition, 0)
@@ -107,7 +107,7 @@ with early as materialized (
   from whole
 ), closed as (
   insert into {schema}.dedup_span (partition, low, high, first_seq, last_seq, until)
-  select locked.partition, locked.span_low, locked.span_high, locked.span_from, locked.next_seq - 1,
+  select locked.partition, locked.span_low, locked.span_high, locked.span_from, locked.span_to,
          locked.last_at + locked.dedup_window
   from locked, checked
   where checked.go and locked.closes
@@ -119,6 +119,7 @@ with early as materialized (
       key_high = greatest(locked.key_high, locked.high),
       key_seq = head.next_seq + locked.n,
       span_from = case when not locked.opens then head.span_from when locked.rises is not null then head.next_seq end,
+      span_to = case when locked.rises is not null then head.next_seq + locked.n - 1 when not locked.opens then head.span_to end,
       span_low = case when locked.opens then locked.rises else head.span_low end,
       span_high = case when locked.rises is not null then locked.high when not locked.opens then head.span_high end
   from locked, checked
@@ -133,6 +134,7 @@ with early as materialized (
       key_high = greatest(locked.key_high, locked.high),
       key_seq = head.next_seq + locked.n,
       span_from = case when not locked.opens then head.span_from when locked.rises is not null then head.next_seq end,
+      span_to = case when locked.rises is not null then head.next_seq + locked.n - 1 when not locked.opens then head.span_to end,
       span_low = case when locked.opens then locked.rises else head.span_low end,
       span_high = case when locked.rises is not null then locked.high when not locked.opens then head.span_high end
   from locked, checked

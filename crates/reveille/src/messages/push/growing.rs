@@ -7,16 +7,11 @@ use uuid::Uuid;
 
 use super::lot::whole;
 
-/// The upper bits of an id, which begins with the time: alike for what was made within the same 65.5 seconds.
-const MINUTE: u128 = u128::MAX << 96;
-
 /// Parallel to the partitions of a lot; `first` and `last` count from one, and lie in reverse where there are none.
 #[derive(Debug, Default)]
 pub(super) struct Growing {
     pub(super) lows: Vec<Option<Uuid>>,
     pub(super) highs: Vec<Option<Uuid>>,
-    /// When the minute or so began in which the least was made.
-    pub(super) minutes: Vec<Option<Uuid>>,
     pub(super) first: Vec<i32>,
     pub(super) last: Vec<i32>,
     pub(super) keys: Vec<Uuid>,
@@ -43,10 +38,5 @@ impl Growing {
         if let Some(last) = self.last.last_mut() {
             *last = whole(self.keys.len());
         }
-    }
-
-    /// Nothing follows.
-    pub(super) fn end(&mut self) {
-        self.minutes = self.lows.iter().map(|low| low.map(|low| Uuid::from_u128(low.as_u128() & MINUTE))).collect();
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn dedup_key(transaction_id: &str) -> Uuid {
     }
 }
 
-/// Whether keys like this one come in the order of their making: such are remembered by the run.
+/// Whether keys like this one come in the order of their making: such are remembered by the log.
 pub(super) fn grows(key: &Uuid) -> bool {
     key.get_version_num() == 7
 }

@@ -162,7 +162,6 @@ impl<'a> Arrays<'a> {
             arrays.growing.add(entry.guard.filter(grows), entry.id.0);
         }
         arrays.payloads = payloads;
-        arrays.growing.end();
         arrays
     }
 
@@ -187,7 +186,7 @@ impl<'a> Arrays<'a> {
     }
 
     /// In the order of the statement's parameters.
-    pub(super) fn params<'p>(&'p self, check_outbox: &'p bool) -> [Param<'p>; 24] {
+    pub(super) fn params<'p>(&'p self, check_outbox: &'p bool) -> [Param<'p>; 23] {
         [
             &self.partitions,
             &self.counts,
@@ -212,7 +211,6 @@ impl<'a> Arrays<'a> {
             &self.growing.last,
             &self.growing.keys,
             &self.growing.ids,
-            &self.growing.minutes,
         ]
     }
 }

@@ -9,7 +9,7 @@ use reveille::messages::{
 };
 use reveille_testkit::TestDatabase;
 use tokio::time::timeout;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// No test waits longer than this for anything.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
@@ -79,6 +79,22 @@ impl Fixture {
     pub(crate) async fn count(&self, from: &str) -> i64 {
         self.client().await.query_one(&format!("select count(*) from {from}"), &[]).await.expect("counts").get(0)
     }
+}
+
+/// How many rows a query brings, and how many blocks were read for it, also by the functions it calls, as our sessions plan.
+pub(crate) async fn rows_and_blocks(client: &Client, query: &str) -> (usize, u64) {
+    client.batch_execute("set enable_seqscan = off; set plan_cache_mode = force_generic_plan").await.expect("is set");
+    let told =
+        client.simple_query(&format!("explain (analyze, buffers, format json) {query}")).await.expect("explains");
+    let text = told.iter().find_map(|said| match said {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let plan: serde_json::Value = serde_json::from_str(text.expect("has a plan")).expect("is JSON");
+    let node = &plan[0]["Plan"];
+    let count = |name: &str| node[name].as_f64().expect("is counted");
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small whole numbers")]
+    (count("Actual Rows").round() as usize, (count("Shared Hit Blocks") + count("Shared Read Blocks")) as u64)
 }
 
 pub(crate) fn queue(name: &str) -> QueueName {

@@ -6,3 +6,4 @@ pub(crate) mod json;
 pub(crate) mod moment;
 pub(crate) mod names;
 pub(crate) mod query;
+pub(crate) mod told;

@@ -1,8 +1,10 @@
 //! `POST /api/v1/configure`: make a queue, or change it.
 //!
-//! Only what is named changes, unless `mode` is `replace`. Every option is echoed as it holds then.
+//! Only what is named changes, unless `mode` is `replace`. Every option is echoed as it holds then. An option that nobody knows is
+//! refused: it was meant for one that would now stay as it is.
 
 mod flags;
+mod options;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use reveille::messages::{QueueDescription, QueueOptions};
+use reveille::messages::QueueDescription;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,12 +20,13 @@ use super::answer;
 use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::wire::json::parse;
+use crate::wire::json::{Object, parse, slip};
 use crate::wire::names;
+use crate::wire::told::quoted;
 use flags::Flags;
+use options::Options;
 
-/// What Queen gives a queue that is configured without a lease time; one that a push makes has the library's own.
-const CONFIGURED_LEASE: Duration = Duration::from_secs(300);
+const FIELDS: [&str; 5] = ["queue", "namespace", "task", "mode", "options"];
 
 #[derive(Debug, Deserialize)]
 struct Body {
@@ -31,45 +34,23 @@ struct Body {
     namespace: Option<String>,
     task: Option<String>,
     mode: Option<String>,
-    options: Option<Options>,
-}
-
-/// The fifteen of Queen, then our own. Times are in seconds, but for `retryDelay`, which is in milliseconds.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Options {
-    lease_time: Option<f64>,
-    max_size: Option<i64>,
-    ttl: Option<f64>,
-    retry_limit: Option<i64>,
-    retry_delay: Option<f64>,
-    priority: Option<i64>,
-    delayed_processing: Option<f64>,
-    window_buffer: Option<f64>,
-    encryption_enabled: Option<bool>,
-    max_wait_time_seconds: Option<f64>,
-    #[serde(flatten)]
-    flags: Flags,
-    max_deliveries: Option<i64>,
-    dedup_window_seconds: Option<f64>,
-    require_lease: Option<bool>,
-    durable_acks: Option<bool>,
-    quiet: Option<bool>,
-    paused: Option<bool>,
+    options: Option<Object<Options>>,
 }
 
 pub(super) async fn configure(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
-    let body: Body = parse(&body)?;
+    let raw = body;
+    let body: Body = parse(&raw)?;
+    refuse_misplaced(&raw)?;
     let name = names::queue(body.queue.ok_or_else(|| Problem::invalid("queue is required"))?)?;
     let replace = match body.mode.as_deref() {
         None | Some("merge") => false,
         Some("replace") => true,
-        Some(other) => return Err(Problem::invalid(format!("mode must be merge or replace, not {other:?}"))),
+        Some(other) => return Err(Problem::invalid(format!("mode must be merge or replace, not {}", quoted(other)))),
     };
-    let given = body.options.unwrap_or_default();
-    given.flags.check()?;
+    let Object(given) = body.options.unwrap_or_default();
+    given.flags().check()?;
     let before = if replace { None } else { service.messages.queue(&name).await? };
-    let flags = given.flags.over(before.as_ref().map(Flags::of));
+    let flags = given.flags().over(before.as_ref().map(Flags::of));
     let mut options = given.read(before.is_none())?;
     options = flags.choose(options).echo(flags.spelt());
     if replace {
@@ -91,6 +72,14 @@ pub(super) async fn configure(State(service): State<Arc<Service>>, Whole(body): 
         "task": queue.task,
         "options": spelt(&queue),
     })))
+}
+
+/// Beside the options nothing is looked for that belongs among them, and a slip is not passed over.
+fn refuse_misplaced(body: &[u8]) -> Result<(), Problem> {
+    if let Some(option) = slip::names(body).iter().find(|name| options::NAMES.contains(&name.as_str())) {
+        return Err(Problem::invalid(format!("{option} belongs in options")));
+    }
+    slip::refuse(body, &FIELDS)
 }
 
 /// A queue's options as they hold.
@@ -121,43 +110,6 @@ pub(super) fn spelt(queue: &QueueDescription) -> Value {
         "quiet": queue.quiet,
         "paused": queue.paused,
     })
-}
-
-impl Options {
-    fn read(&self, is_new: bool) -> Result<QueueOptions, Problem> {
-        let lease = time("leaseTime", self.lease_time)?.filter(|lease| !lease.is_zero());
-        let mut options = QueueOptions::default();
-        // A lease time of zero means the usual one to Queen.
-        let unnamed = is_new || self.lease_time.is_some();
-        if let Some(lease) = lease.or(unnamed.then_some(CONFIGURED_LEASE)) {
-            options = options.lease(lease);
-        }
-        macro_rules! choose {
-            ($($option:ident: $value:expr;)*) => {$(
-                if let Some(value) = $value {
-                    options = options.$option(value);
-                }
-            )*};
-        }
-        choose! {
-            max_size: self.max_size;
-            ttl: time("ttl", self.ttl)?;
-            retry_limit: self.retry_limit;
-            retry_delay: time("retryDelay", self.retry_delay.map(|ms| ms / 1000.0))?;
-            priority: self.priority;
-            delay: time("delayedProcessing", self.delayed_processing)?;
-            window_buffer: time("windowBuffer", self.window_buffer)?;
-            encrypted: self.encryption_enabled;
-            max_wait: time("maxWaitTimeSeconds", self.max_wait_time_seconds)?;
-            max_deliveries: self.max_deliveries;
-            dedup_window: time("dedupWindowSeconds", self.dedup_window_seconds)?;
-            require_lease: self.require_lease;
-            durable_acks: self.durable_acks;
-            quiet: self.quiet;
-            paused: self.paused;
-        }
-        Ok(options)
-    }
 }
 
 fn time(name: &str, seconds: Option<f64>) -> Result<Option<Duration>, Problem> {

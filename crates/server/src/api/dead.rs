@@ -17,6 +17,7 @@ use crate::wire::json::{Bounded, Carried, parse};
 use crate::wire::moment;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
+use crate::wire::told::quoted;
 
 /// Letters of one page, if nothing is said.
 const PAGE: u32 = 100;
@@ -149,7 +150,7 @@ impl Which {
 }
 
 fn letter_id(text: &str) -> Result<DeadLetterId, Problem> {
-    let number = text.parse().map_err(|_| Problem::invalid(format!("{text:?} is no id of a dead letter")))?;
+    let number = text.parse().map_err(|_| Problem::invalid(format!("{} is no id of a dead letter", quoted(text))))?;
     Ok(DeadLetterId(number))
 }
 

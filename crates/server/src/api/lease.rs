@@ -5,32 +5,32 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::answer;
 use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
+use crate::wire::json::{parse, slip};
 use crate::wire::moment;
 use crate::wire::names::{self, Names};
 
 /// For whoever does not say how long.
 const USUAL: Duration = Duration::from_secs(60);
 
-/// The Python client sends no body at all, so whatever says no number of seconds means the usual.
+#[derive(Debug, Default, Deserialize)]
+struct Body {
+    seconds: Option<f64>,
+}
+
+/// The Python client sends no body at all, and others send an empty object: both mean the usual time.
 pub(super) async fn extend(
     State(service): State<Arc<Service>>,
     Names(lease): Names<String>,
     Whole(body): Whole,
 ) -> Result<Response, Problem> {
-    let said: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let time = match said["seconds"].as_f64() {
-        Some(seconds) => Duration::try_from_secs_f64(seconds)
-            .ok()
-            .filter(|time| !time.is_zero())
-            .ok_or_else(|| Problem::invalid("seconds must be more than zero"))?,
-        None => USUAL,
-    };
+    let time = asked(&body)?;
     let renewed = match names::lease(&lease) {
         Some(id) => service.messages.renew_strictly(id, Some(time)).await?,
         None => None,
@@ -45,4 +45,17 @@ pub(super) async fn extend(
         "expiresAt": until,
         "lease_expires_at": until,
     })))
+}
+
+fn asked(body: &[u8]) -> Result<Duration, Problem> {
+    if body.is_empty() {
+        return Ok(USUAL);
+    }
+    let said: Body = parse(body)?;
+    slip::refuse(body, &["seconds"])?;
+    let Some(seconds) = said.seconds else { return Ok(USUAL) };
+    let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| {
+        Problem::invalid(format!("seconds must be more than zero, and less than a lifetime, not {seconds:e}"))
+    })
 }

@@ -17,6 +17,7 @@ use crate::wire::json::Carried;
 use crate::wire::moment;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
+use crate::wire::told::quoted;
 
 /// Messages of one page, if nothing is said.
 const PAGE: u32 = 200;
@@ -94,7 +95,8 @@ fn state(word: &str) -> Result<MessageState, Problem> {
         "completed" => Ok(MessageState::Completed),
         "dead_letter" | "failed" => Ok(MessageState::Dead),
         other => Err(Problem::invalid(format!(
-            "status must be pending, processing, completed or dead_letter, not {other:?}"
+            "status must be pending, processing, completed or dead_letter, not {}",
+            quoted(other)
         ))),
     }
 }

@@ -1,5 +1,7 @@
 //! `POST /api/v1/push` stores messages, and answers for each in its place once they are durable.
 
+mod item;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -9,7 +11,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use reveille::messages::{MessagesError, PartitionName, Payload, PushItem, PushOutcome, Pushed, QueueName};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::answer;
@@ -17,8 +18,9 @@ use crate::body_door::Whole;
 use crate::figures::Figures;
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::wire::json::{Objects, parse, present};
+use crate::wire::json::{Objects, parse};
 use crate::wire::names;
+pub(super) use item::Item;
 
 /// In one request.
 pub(super) const ITEMS_MAX: usize = 100_000;
@@ -29,20 +31,6 @@ const NO_PAYLOAD: &[u8] = b"{}";
 struct Body<'b> {
     #[serde(borrow)]
     items: Option<Objects<Item<'b>, ITEMS_MAX>>,
-}
-
-/// One message as it is spelt.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Item<'b> {
-    pub(super) queue: Option<String>,
-    pub(super) partition: Option<String>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(super) payload: Option<&'b RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(super) data: Option<&'b RawValue>,
-    pub(super) transaction_id: Option<String>,
-    pub(super) trace_id: Option<String>,
 }
 
 pub(super) async fn push(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {

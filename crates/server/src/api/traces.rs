@@ -40,7 +40,7 @@ struct Body<'b> {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "traceNames must be a text or a list of texts")]
+#[serde(untagged, expecting = "must be a text or a list of texts")]
 enum OneOrMany {
     One(String),
     Many(Vec<String>),

@@ -1,4 +1,9 @@
 //! Bodies: JSON in, within bounds, and payloads that are passed on byte for byte.
+//!
+//! Next: [`fault`] says what is wrong with a body.
+
+mod fault;
+pub(crate) mod slip;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,7 +12,6 @@ use axum::http::StatusCode;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use crate::problem::Problem;
@@ -20,13 +24,7 @@ pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem
         return Err(EMPTY);
     }
     let read = serde_json::from_slice(body).map(|Object(value)| value);
-    read.map_err(|error| match error.classify() {
-        Category::Data => Problem::invalid(error.to_string()),
-        Category::Syntax | Category::Eof | Category::Io => {
-            let sentence = format!("Invalid JSON: {error}").into();
-            Problem { status: StatusCode::BAD_REQUEST, code: "invalid_json", sentence }
-        }
-    })
+    read.map_err(|error| fault::of::<Object<T>>(body, &error))
 }
 
 /// For a field whose null is not the same as its absence.
@@ -36,8 +34,8 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
 
 /// A value that is spelt with the names of its fields. Without this an array would do as well, its entries taken for the
 /// fields in the order in which we happen to declare them.
-#[derive(Debug)]
-pub(crate) struct Object<T>(T);
+#[derive(Debug, Default)]
+pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -167,7 +165,7 @@ mod tests {
         assert_eq!((read.items.0[0].queue.as_str(), read.items.0[0].payload.get()), ("q", "1.0"));
         for wrong in [&br#"[[{"queue":"q","payload":1}]]"#[..], br#"{"items":[["q",1]]}"#, b"[]", b"5", b"null"] {
             let refused = parse::<Body<'_>>(wrong).unwrap_err();
-            assert!(refused.sentence.contains("expected an object"), "{}", refused.sentence);
+            assert!(refused.sentence.contains("must be an object"), "{}", refused.sentence);
         }
     }
 

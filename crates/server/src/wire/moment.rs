@@ -5,9 +5,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::told::quoted;
 use crate::problem::Problem;
 
 const DAY: i64 = 86_400;
+/// Bytes of the longest way to write one, and some.
+const TEXT_MAX: usize = 64;
 
 /// As every message has it.
 pub(crate) fn spell(moment: SystemTime) -> String {
@@ -28,12 +31,17 @@ pub(crate) fn spell(moment: SystemTime) -> String {
 
 /// The moment, or a problem that names what was to be one.
 pub(crate) fn expect(name: &str, text: &str) -> Result<SystemTime, Problem> {
-    read(text)
-        .ok_or_else(|| Problem::invalid(format!("{name} must be a time such as 2026-05-16T10:20:30Z, not {text:?}")))
+    read(text).ok_or_else(|| {
+        Problem::invalid(format!("{name} must be a time such as 2026-05-16T10:20:30Z, not {}", quoted(text)))
+    })
 }
 
 /// `None` for what is no moment between the years 1 and 9999.
 pub(crate) fn read(text: &str) -> Option<SystemTime> {
+    // What is read is repeated to its client, so the spaces around it count.
+    if text.len() > TEXT_MAX {
+        return None;
+    }
     let text = text.trim();
     let (date, time) = match text.get(10..11) {
         Some("T" | "t" | " ") => (&text[..10], Some(&text[11..])),
@@ -65,12 +73,7 @@ fn time_of(text: &str) -> Option<(Duration, i64)> {
     let offset = match zone.as_bytes() {
         [] | [b'Z' | b'z'] => 0,
         [sign @ (b'+' | b'-'), ..] => {
-            let digits: String = zone[1..].chars().filter(|letter| *letter != ':').collect();
-            let (hours, minutes) = match digits.len() {
-                2 => (number(&digits, 2)?, 0),
-                4 => (number(&digits[..2], 2)?, number(&digits[2..], 2)?),
-                _ => return None,
-            };
+            let (hours, minutes) = offset_of(&zone[1..])?;
             let seconds = (hours <= 23 && minutes <= 59).then_some(hours * 3600 + minutes * 60)?;
             if *sign == b'-' { -seconds } else { seconds }
         }
@@ -85,6 +88,14 @@ fn time_of(text: &str) -> Option<(Duration, i64)> {
     let nanos = valid.then(|| format!("{fraction:0<9}").parse::<u64>().ok()).flatten()?;
     let seconds = u64::try_from(hour * 3600 + minute * 60 + second).ok()?;
     Some((Duration::from_secs(seconds) + Duration::from_nanos(nanos), offset))
+}
+
+/// Hours and minutes of `02`, `0230` or `02:30`.
+fn offset_of(text: &str) -> Option<(i64, i64)> {
+    let (hours, minutes) = text.split_at_checked(2)?;
+    let minutes = minutes.strip_prefix(':').unwrap_or(minutes);
+    let minutes = if text.len() == 2 { 0 } else { number(minutes, 2)? };
+    Some((number(hours, 2)?, minutes))
 }
 
 fn number(text: &str, digits: usize) -> Option<i64> {
@@ -186,8 +197,30 @@ mod tests {
             "1🦆6-05-16T1",
             "2026-05-16T10:20:30.1234567890Z",
             "2026-05-16T10:20:30 Z",
+            "2026-05-16T10:20:30+1é2",
+            "2026-05-16T10:20:30+é",
+            "2026-05-16T10:20:30+02:",
+            "2026-05-16T10:20:30+0:200",
+            "2026-05-16T10:20:30+",
         ] {
             assert_eq!(respelt(text), None, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(20_000))]
+
+        #[test]
+        fn no_text_makes_a_reader_panic(text in proptest::prelude::any::<String>()) {
+            let _ = respelt(&text);
+        }
+
+        /// Close to a moment, where the slices are.
+        #[test]
+        fn nothing_like_a_moment_makes_a_reader_panic(
+            date in "[0-9é-]{0,2}2026-05-1[0-9é]", time in "[Tt é]?[0-9:.é]{0,12}", zone in "[Zz+é-]?[0-9:é]{0,6}",
+        ) {
+            let _ = respelt(&format!("{date}{time}{zone}"));
         }
     }
 }

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
 use super::moment;
+use super::told::quoted;
 use crate::problem::Problem;
 
 const UNREADABLE: Problem =
@@ -57,7 +58,7 @@ impl Query {
             None => Ok(None),
             Some("true" | "1") => Ok(Some(true)),
             Some("false" | "0") => Ok(Some(false)),
-            Some(other) => Err(Problem::invalid(format!("{name} must be true or false, not {other:?}"))),
+            Some(other) => Err(Problem::invalid(format!("{name} must be true or false, not {}", quoted(other)))),
         }
     }
 
@@ -71,7 +72,7 @@ impl Query {
         let Some(text) = self.text(name) else { return Ok(None) };
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !digits {
-            return Err(Problem::invalid(format!("{name} must be a whole number, not {text:?}")));
+            return Err(Problem::invalid(format!("{name} must be a whole number, not {}", quoted(text))));
         }
         Ok(Some(text.parse().unwrap_or(u32::MAX)))
     }

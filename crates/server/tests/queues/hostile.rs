@@ -25,7 +25,7 @@ async fn fields_are_known_by_name_never_by_their_place() {
         let reply = house.post(path, &body).await;
 
         assert_eq!(reply.status, 400, "{path} {body}: {}", reply.body);
-        assert!(reply.json()["error"].as_str().unwrap().contains("expected an object"), "{body}: {}", reply.body);
+        assert!(reply.json()["error"].as_str().unwrap().contains("must be an object"), "{body}: {}", reply.body);
     }
     assert_eq!(house.get("/api/v1/system/maintenance").await.json()["maintenanceMode"], false);
     assert_eq!(house.get("/api/v1/resources/queues/q").await.json()["messages"]["pending"], 1, "nothing was settled");

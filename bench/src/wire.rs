@@ -47,13 +47,13 @@ impl Wire {
     }
 
     pub(crate) async fn get(&mut self, path: &str) -> anyhow::Result<Reply> {
-        self.ask(format!("GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n").into_bytes()).await
+        self.ask(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes()).await
     }
 
     pub(crate) async fn post(&mut self, path: &str, body: &str) -> anyhow::Result<Reply> {
         let length = body.len();
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
         );
         self.ask([head.as_bytes(), body.as_bytes()].concat()).await
     }

@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use crate::bad_heads::Explained;
 use crate::front::Front;
 use crate::options::Limits;
 use crate::stall::Stall;
@@ -22,7 +23,7 @@ const MAX_HEAD: usize = 64 * 1024;
 
 pub(crate) async fn serve(stream: TcpStream, front: Front, limits: &Limits, drain: &CancellationToken) {
     let _ = stream.set_nodelay(true);
-    let stream = TokioIo::new(Stall::new(stream, limits.write_timeout));
+    let stream = TokioIo::new(Explained::new(Stall::new(stream, limits.write_timeout)));
     let mut http = http1::Builder::new();
     // Without the timer hyper's limit on heads is silently none.
     http.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(MAX_HEAD);

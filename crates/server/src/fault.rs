@@ -31,7 +31,7 @@ const CLOSING: Problem =
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "closing", "this server is closing; ask another one");
 const REFUSED_VALUES: Problem =
     Problem::new(StatusCode::BAD_REQUEST, "invalid_request", "the database cannot hold these values");
-const DEFECT: Problem =
+pub(crate) const DEFECT: Problem =
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "this server could not do it; its log says why");
 
 impl From<MessagesError> for Problem {

@@ -98,6 +98,8 @@ pub(crate) struct Figures {
     pub(crate) transactions: Counter,
     pub(crate) transactions_refused: Counter,
     pub(crate) overloaded: Counter,
+    /// Requests whose route panicked: each is a defect.
+    pub(crate) panics: Counter,
     pub(crate) parked: Ongoing,
     pub(crate) wake: Counters,
     /// From a ring that found somebody waiting to the end of the next look.
@@ -128,6 +130,7 @@ impl Default for Figures {
             transactions: Counter::default(),
             transactions_refused: Counter::default(),
             overloaded: Counter::default(),
+            panics: Counter::default(),
             parked: Ongoing::default(),
             wake: Counters::default(),
             wake_latency: Histogram::default(),

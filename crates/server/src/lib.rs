@@ -4,7 +4,7 @@
 //! sockets: who may connect, how long they may dawdle, how much they may send, and how they are let go at the end.
 //!
 //! ```text
-//!  ServerOptions ─bind─► Door ─serve─► Server ─run─► accept ─► connection ─► front ─► body_door ─► router ─► api, health
+//!  ServerOptions ─bind─► Door ─serve─► Server ─run─► accept ─► connection ─► front ─► origin ─► body_door ─► router ─► api, health
 //!                                       └────► ServerHandle: the address, the open connections
 //! ```
 //!
@@ -15,12 +15,15 @@ mod open_files;
 mod options;
 mod server;
 
+mod bad_heads;
 mod connection;
 mod stall;
 
 mod body_door;
 mod budget;
+mod content;
 mod front;
+mod origin;
 mod problem;
 mod router;
 

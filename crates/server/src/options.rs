@@ -2,6 +2,8 @@
 //!
 //! Next: [`ServerOptions::bind`] opens the socket, [`crate::Server::run`] serves it.
 
+mod callers;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use tracing::info;
 
 use crate::error::ServerError;
 use crate::open_files;
+use crate::origin::Callers;
 use crate::server::{Door, Server, ServerHandle};
 use crate::service::PopDefaults;
 
@@ -27,6 +30,7 @@ pub struct ServerOptions {
     pub(crate) listen: SocketAddr,
     pub(crate) limits: Limits,
     pub(crate) defaults: PopDefaults,
+    pub(crate) callers: Callers,
 }
 
 /// What one client, and all of them, may cost.
@@ -59,6 +63,7 @@ impl Default for ServerOptions {
                 drain_timeout: Duration::from_secs(10),
             },
             defaults: PopDefaults::default(),
+            callers: Callers::default(),
         }
     }
 }
@@ -186,7 +191,7 @@ impl ServerOptions {
 
     /// Check every option, without opening anything.
     pub fn check(&self) -> Result<(), ServerError> {
-        let limits = &self.limits;
+        let (limits, callers) = (&self.limits, &self.callers);
         let faults = [
             (limits.max_connections == 0, "a limit of zero connections would answer nobody"),
             (limits.max_connections > MOST_CONNECTIONS, "a limit of more than a million connections is none"),
@@ -195,6 +200,14 @@ impl ServerOptions {
             (limits.write_timeout.is_zero(), "a write timeout of zero would finish no answer"),
             (limits.request_timeout.is_zero(), "a request timeout of zero would answer nobody"),
             (limits.max_waiters == 0, "a limit of zero waiters would let nobody pop"),
+            (
+                !callers.hosts.iter().all(|host| Callers::is_host(host)),
+                "an allowed host is a name such as queue.example, without scheme, port and path",
+            ),
+            (
+                !callers.origins.iter().all(|origin| Callers::is_origin(origin)),
+                "an allowed origin is spelt as browsers do, such as https://app.example or http://app.example:8080",
+            ),
         ];
         let faults: Vec<&'static str> =
             faults.into_iter().filter_map(|(holds, fault)| holds.then_some(fault)).collect();
@@ -215,7 +228,7 @@ impl ServerOptions {
         open_files::make_room(self.limits.max_connections);
         let listener = TcpListener::bind(self.listen).await.map_err(ServerError::binding(self.listen))?;
         let address = listener.local_addr().map_err(ServerError::binding(self.listen))?;
-        Ok(Door { listener, address, limits: self.limits, defaults: self.defaults })
+        Ok(Door { listener, address, limits: self.limits, defaults: self.defaults, callers: self.callers })
     }
 }
 
@@ -290,9 +303,10 @@ mod tests {
     fn every_fault_is_reported_at_once() {
         let options = ServerOptions::default().max_connections(0).head_timeout(Duration::ZERO);
         let options = options.body_timeout(Duration::ZERO).write_timeout(Duration::ZERO);
+        let options = options.allowed_hosts(["https://queue.example"]).allowed_origins(["null"]);
 
         let Err(ServerError::Options(faults)) = options.check() else { panic!("refused") };
 
-        assert_eq!(faults.len(), 4);
+        assert_eq!(faults.len(), 6);
     }
 }

@@ -29,9 +29,10 @@ use crate::budget::Budget;
 use crate::figures::Figures;
 use crate::front::Front;
 use crate::options::Limits;
+use crate::origin::Callers;
 use crate::prober::Prober;
 use crate::service::{PopDefaults, Service};
-use crate::{connection, health, problem, router};
+use crate::{connection, health, problem};
 
 /// The system is out of descriptors or memory: trying again at once would only burn a core.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
@@ -46,6 +47,7 @@ pub struct Door {
     pub(crate) address: SocketAddr,
     pub(crate) limits: Limits,
     pub(crate) defaults: PopDefaults,
+    pub(crate) callers: Callers,
 }
 
 /// Answers HTTP until it is told to stop.
@@ -88,7 +90,7 @@ impl Server {
             drain: drain.clone(),
         });
         let doorway = Doorway { limits: Arc::clone(&limits), bodies: Budget::new(limits.max_in_flight) };
-        let front = Front::new(doorway, router::router(&service));
+        let front = Front::new(door.callers.clone(), doorway, &service);
         let handle = ServerHandle::new(door.address, Arc::clone(&seats), messages.clone());
         (Self { door, front, messages, prober, limits, seats, drain, cut }, handle)
     }

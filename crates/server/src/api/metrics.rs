@@ -123,6 +123,7 @@ fn outcomes(page: &mut Page, service: &Service) {
         &[("committed", figures.transactions.read()), ("refused", figures.transactions_refused.read())],
     );
     page.one("reveille_overloaded_total", "Pops, and pages of payloads, refused with 429.", figures.overloaded.read());
+    page.one("reveille_panics_total", "Requests whose handler panicked: each is a defect.", figures.panics.read());
     page.one("reveille_answer_bytes", "Bytes of answers that clients have not taken yet.", service.answers.taken());
 }
 

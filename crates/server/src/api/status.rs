@@ -66,6 +66,7 @@ pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
             "repairs": messages.repairs,
         },
         "refusedAsOverloaded": figures.overloaded.read(),
+        "panics": figures.panics.read(),
         "answerBytesInFlight": service.answers.taken(),
     }))
 }

@@ -22,7 +22,7 @@ async fn what_is_in_flight_is_answered_and_idle_clients_are_let_go() {
     let db = TestDatabase::new().await;
     let mut server = Running::start(&db.url(), |options| options).await;
     let mut busy = server.connect().await;
-    let head = "POST /livez HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n";
+    let head = "POST /livez HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n";
     busy.write_all(head.as_bytes()).await.unwrap();
     let mut go_on = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
     busy.read_exact(&mut go_on).await.unwrap();
@@ -44,7 +44,10 @@ async fn what_does_not_finish_in_time_is_cut_off() {
     let db = TestDatabase::new().await;
     let mut server = Running::start(&db.url(), |options| options.drain_timeout(Duration::from_millis(200))).await;
     let mut dawdler = server.connect().await;
-    dawdler.write_all(b"POST /livez HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n").await.unwrap();
+    dawdler
+        .write_all(b"POST /livez HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n")
+        .await
+        .unwrap();
     until_connected(&server, 1).await;
     let begun = Instant::now();
 

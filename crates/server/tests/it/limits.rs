@@ -79,7 +79,10 @@ async fn a_body_that_announces_too_much_is_refused_at_once() {
     let server = Running::start(&db.url(), |options| options.max_body(1000)).await;
     let mut stream = server.connect().await;
 
-    stream.write_all(b"POST /livez HTTP/1.1\r\nhost: x\r\ncontent-length: 1001\r\n\r\n").await.unwrap();
+    stream
+        .write_all(b"POST /livez HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1001\r\n\r\n")
+        .await
+        .unwrap();
 
     let reply = Reply::parse(&rest_of(&mut stream).await);
     assert_eq!((reply.status, reply.json()["code"].as_str()), (413, Some("body_too_large")));
@@ -105,7 +108,12 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     let server = Running::start(&db.url(), |options| options.body_timeout(SHORT)).await;
     let mut stream = server.connect().await;
 
-    stream.write_all(b"POST /livez HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nabc").await.unwrap();
+    stream
+        .write_all(
+            b"POST /livez HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\nabc",
+        )
+        .await
+        .unwrap();
 
     let reply = Reply::parse(&rest_of(&mut stream).await);
     assert_eq!((reply.status, reply.json()["code"].as_str()), (408, Some("body_too_slow")));

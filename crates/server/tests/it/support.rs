@@ -47,7 +47,7 @@ impl Running {
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str) -> Reply {
-        let request = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let request = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         let mut stream = self.connect().await;
         stream.write_all(request.as_bytes()).await.expect("the server takes a request");
         Reply::parse(&rest_of(&mut stream).await)

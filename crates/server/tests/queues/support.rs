@@ -143,6 +143,13 @@ impl Client {
         reply(&mut stream).await
     }
 
+    /// Exactly these bytes, and what is answered until the connection ends.
+    pub(crate) async fn say(&self, bytes: impl AsRef<[u8]>) -> Reply {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes.as_ref()).await.expect("the server takes a request");
+        reply(&mut stream).await
+    }
+
     pub(crate) fn spawn(&self, path: &str) -> Asking {
         let (client, path) = (self.clone(), path.to_owned());
         let mut task = JoinSet::new();
@@ -163,7 +170,7 @@ impl Asking {
 }
 
 pub(crate) fn request(method: &str, path: &str, body: Option<&str>) -> Vec<u8> {
-    let mut text = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
+    let mut text = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     if let Some(body) = body {
         let _ = write!(text, "content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     } else {

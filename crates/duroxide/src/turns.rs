@@ -108,7 +108,7 @@ impl Queue for Turns {
             let TurnToken { nonce, instance } = &turn.token;
             let params: [reveille::database::Param<'_>; 4] = [instance, nonce, &None::<f64>, &true];
             if let Err(error) = self.store.look(&ABANDON_TURN, &params).await {
-                warn!(%error, %instance, "could not give back a turn that nobody took, its lock will end by itself");
+                warn!(%error, ?instance, "could not give back a turn that nobody took, its lock will end by itself");
             }
         }
     }

@@ -202,7 +202,7 @@ impl Messages {
             after = row.get("last");
             deleted += row.get::<_, i64>("deleted");
         }
-        tracing::info!(queue = %group.queue_name, partitions = deleted, "deleted a consumer group");
+        tracing::info!(queue = group.queue_name.as_str(), partitions = deleted, "deleted a consumer group");
         ground.bell.queue_changed(group.queue);
         Ok(deleted.unsigned_abs())
     }

@@ -3,7 +3,7 @@
 SHELL := /bin/sh
 MAJOR ?= 18
 
-.PHONY: help serve test test-clients test-pg test-shuttle setup setup-test check
+.PHONY: help serve test test-browser test-clients test-pg test-shuttle setup setup-test check
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -17,8 +17,11 @@ test: setup setup-test ## run all tests; REVEILLE_HISTORIES=20000 for new random
 	cargo test --locked --workspace --exclude reveille-duroxide --features reveille/sqlx
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide # its tests mostly wait for locks to expire
 
-test-clients: setup ## the README's quick start, Queen's official Python client and jobs by psycopg, against a real server
+test-clients: setup ## the README's quick start, curl, Node, httpx and Go, Queen's official Python client and jobs by psycopg, against a real server
 	scripts/test-clients
+
+test-browser: setup ## what web pages may and may not do, in a headless Chromium against a real server
+	scripts/test-browser
 
 test-pg: ## run the tests that depend on PostgreSQL on another version: make test-pg MAJOR=18
 	cargo build --locked --bins

@@ -1,5 +1,5 @@
-"""Runs what clients do against a real server: the README's quick start, the tour of Queen's official Python client, and jobs
-that an ordinary driver enqueues.
+"""Runs what clients do against a real server: the README's quick start, plain HTTP clients of several languages, the tour of
+Queen's official Python client, and jobs that an ordinary driver enqueues.
 
 Owns the server, a private PostgreSQL in a directory of its own, and every child; all of them have ended when this ends,
 whatever made it end. Usage: run.py <the reveille program> <the example jobs_worker>
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+from plain_clients import plain_clients
 from quick_start import quick_start
 from server import Server
 
@@ -28,6 +29,7 @@ def main() -> int:
     with Server(sys.argv[1]) as server:
         try:
             quick_start(README, server.address)
+            plain_clients(server.address)
             Child("tour", server, began).finish()
             Child("outbox", server, began).finish()
             survives(server, began)

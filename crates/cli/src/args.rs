@@ -110,6 +110,12 @@ pub(crate) struct ServeFlags {
     /// Listen on this loopback address
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
+    /// Let clients call this server by this name, too; may be repeated
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    allowed_host: Vec<String>,
+    /// Let web pages of this origin use this server; may be repeated
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
+    allowed_origin: Vec<String>,
     /// Refuse a schema that is not up to date instead of migrating it
     #[arg(long)]
     no_migrate: bool,
@@ -169,6 +175,8 @@ pub(crate) const FLAGS: &[(&str, &str)] = &[
     ("database.migrate", "--no-migrate"),
     ("database.schema", "--schema"),
     ("database.url", "--database-url"),
+    ("http.allowed_hosts", "--allowed-host"),
+    ("http.allowed_origins", "--allowed-origin"),
     ("http.listen", "--listen"),
     ("log.format", "--log-format"),
     ("log.level", "--log-level"),
@@ -185,12 +193,15 @@ impl Args {
             Command::Serve(serve) | Command::Config { question: Config::Show { serve, .. } } => serve,
             _ => &nothing,
         };
+        let list = |entries: &[String]| (!entries.is_empty()).then(|| entries.join(","));
         let off = |is_off: bool| is_off.then(|| "false".to_owned());
         let said = [
             ("client.server", everywhere.server.clone()),
             ("database.migrate", off(serve.no_migrate)),
             ("database.schema", everywhere.schema.clone()),
             ("database.url", everywhere.database_url.clone()),
+            ("http.allowed_hosts", list(&serve.allowed_host)),
+            ("http.allowed_origins", list(&serve.allowed_origin)),
             ("http.listen", serve.listen.clone()),
             ("log.format", everywhere.log_format.clone()),
             ("log.level", everywhere.log_level.clone()),
@@ -221,7 +232,7 @@ mod tests {
     #[test]
     fn every_flag_that_is_a_setting_is_in_the_table() {
         let all = "reveille --server g --database-url a --schema b --data-dir c --no-download --log-level d --log-format e serve \
-                   --listen f --no-migrate";
+                   --listen f --allowed-host h --allowed-origin i --no-migrate";
         let args = Args::try_parse_from(all.split_whitespace()).unwrap();
 
         let said: Vec<&str> = args.settings().into_iter().map(|(key, _)| key).collect();

@@ -114,6 +114,8 @@ impl Config {
         Self {
             server: ServerOptions::default()
                 .listen(read.address("http.listen"))
+                .allowed_hosts(read.list("http.allowed_hosts"))
+                .allowed_origins(read.list("http.allowed_origins"))
                 .max_connections(read.count("http.max_connections"))
                 .head_timeout(read.time("http.head_timeout"))
                 .body_timeout(read.time("http.body_timeout"))

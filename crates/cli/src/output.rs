@@ -3,16 +3,22 @@
 //! A reader that has gone is no failure of ours. Data that cannot be written for another reason, as to a full disk, is:
 //! half a script must not look like a whole one. What is only talk is never worth failing for.
 
+use std::fmt::{Debug, Write as _};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
+use tracing::field::Field;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 use crate::config::{Log, LogFormat};
 use crate::environment;
 use crate::exit::Failure;
+use crate::table::printable;
 
 /// Whether anybody still reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +71,30 @@ pub(crate) fn pasteable(path: &Path) -> String {
 pub(crate) fn shell_word(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%,".contains(letter);
     let is_plain = !text.is_empty() && !text.starts_with('-') && text.chars().all(plain);
-    if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    match text {
+        _ if is_plain => text.to_owned(),
+        _ if text.contains(char::is_control) => escaped_word(text),
+        _ => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// A word with characters that would steer the terminal it is shown on, in the way of bash, zsh and POSIX 2024: `$'a\x1b'`.
+fn escaped_word(text: &str) -> String {
+    let mut word = String::from("$'");
+    for letter in text.chars() {
+        match letter {
+            '\\' | '\'' => word.extend(['\\', letter]),
+            letter if letter.is_control() => {
+                // Three octal digits end by themselves, whatever follows.
+                for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
+                    let _ = write!(word, "\\{byte:03o}");
+                }
+            }
+            letter => word.push(letter),
+        }
+    }
+    word.push('\'');
+    word
 }
 
 /// Logs from here on, unless they were started before.
@@ -76,9 +105,22 @@ pub(crate) fn start_logs(log: Log, usual: LevelFilter) {
     // not end because whoever read its logs did.
     let logs = logs.log_internal_errors(false);
     let _ = match log.format {
-        LogFormat::Text => logs.with_ansi(colours).try_init(),
+        LogFormat::Text => logs.with_ansi(colours).fmt_fields(one_line()).try_init(),
         LogFormat::Json => logs.json().flatten_event(true).try_init(),
     };
+}
+
+/// Fields of a log line, with nothing in them that ends a line or steers a terminal: clients choose names, and the sentences of
+/// errors repeat them.
+fn one_line() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
+    let field = |writer: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
+        let text = printable(&format!("{value:?}"));
+        match field.name() {
+            "message" => write!(writer, "{text}"),
+            name => write!(writer, "{name}={text}"),
+        }
+    };
+    debug_fn(field).delimited(" ")
 }
 
 /// A moment in UTC, as `2026-03-01T12:30:05Z`.
@@ -115,6 +157,13 @@ mod tests {
         assert_eq!(pasteable("/var/lib/reveille/run"), "/var/lib/reveille/run");
         assert_eq!(pasteable("/Users/ada/Application Support"), "'/Users/ada/Application Support'");
         assert_eq!(pasteable("/it's"), r"'/it'\''s'");
+    }
+
+    #[test]
+    fn a_word_for_a_shell_never_steers_the_terminal_it_is_shown_on() {
+        assert_eq!(shell_word("a\n\u{1b}[2J'\\1"), r"$'a\012\033[2J\'\\1'");
+        assert_eq!(shell_word("\u{9b}31m"), r"$'\302\23331m'");
+        assert_eq!(shell_word("ü ü"), "'ü ü'");
     }
 
     #[test]

@@ -16,6 +16,8 @@ use serde::Deserialize;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::table::printable;
+
 const USUAL: &str = "http://127.0.0.1:6632";
 const USUAL_PORT: u16 = 6632;
 
@@ -103,7 +105,10 @@ impl fmt::Display for RemoteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Away(sentence) => f.write_str(sentence),
-            Self::Refused(Fault { error, status, code }) => write!(f, "{error} ({status}, {code})"),
+            // What a server says repeats what others named.
+            Self::Refused(Fault { error, status, code }) => {
+                write!(f, "{} ({status}, {})", printable(error), printable(code))
+            }
             Self::Strange(why) => write!(f, "the server's answer cannot be understood: is it one of ours? ({why})"),
         }
     }

@@ -34,6 +34,12 @@ impl<'a> Reader<'a> {
         Some(self.text(key)).filter(|text| !text.is_empty())
     }
 
+    /// Texts with commas between them.
+    pub(super) fn list(&mut self, key: &str) -> Vec<String> {
+        let text = self.text(key);
+        text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(ToOwned::to_owned).collect()
+    }
+
     pub(super) fn address(&mut self, key: &str) -> SocketAddr {
         let parse =
             |text: &str| text.parse().map_err(|_| "is no address with a port, such as 127.0.0.1:6632".to_owned());

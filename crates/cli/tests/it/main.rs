@@ -4,6 +4,7 @@ mod config;
 mod database_faults;
 mod doctor;
 mod documents;
+mod forged;
 mod jobs;
 mod messages;
 mod migrate;

@@ -120,7 +120,7 @@ async fn a_second_ctrl_c_does_not_wait_for_dawdlers() {
     let mut serving =
         Serving::start(home.command(&["serve", "--listen", "127.0.0.1:0", "--database-url", &db.url()])).await;
     let mut dawdler = TcpStream::connect(&serving.address).await.unwrap();
-    let head = "POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n";
+    let head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n";
     dawdler.write_all(head.as_bytes()).await.unwrap();
     dawdler.read_exact(&mut [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()]).await.unwrap();
     let begun = Instant::now();

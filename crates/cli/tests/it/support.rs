@@ -114,7 +114,7 @@ pub(crate) struct Serving {
     child: Child,
     pub(crate) address: String,
     _stdout: Lines<BufReader<ChildStdout>>,
-    _log: Option<Log>,
+    log: Option<Log>,
 }
 
 /// What a `serve` says on standard error; shown when a test fails.
@@ -148,11 +148,22 @@ impl Serving {
         let line = timeout(PATIENCE, stdout.next_line()).await.expect("it says in time where it listens");
         let line = line.expect("its output can be read").expect("it does not end before it listens");
         let address = line.strip_prefix("listening on http://").unwrap_or_else(|| panic!("it said {line}")).to_owned();
-        Self { child, address, _stdout: stdout, _log: log }
+        Self { child, address, _stdout: stdout, log }
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         get(&self.address, path).await
+    }
+
+    /// The same, calling the server by this name.
+    pub(crate) async fn get_as(&self, host: &str, path: &str) -> (u16, String) {
+        get_as(&self.address, host, path).await
+    }
+
+    /// What it has said on standard error so far.
+    pub(crate) fn log(&self) -> String {
+        let log = self.log.as_ref().expect("its log is read");
+        std::fs::read_to_string(log.0.path()).expect("its log can be read")
     }
 
     /// Sends a signal to the whole group, as a terminal does.
@@ -181,8 +192,12 @@ fn pid(child: &Child) -> i32 {
 }
 
 pub(crate) async fn get(address: &str, path: &str) -> (u16, String) {
+    get_as(address, address, path).await
+}
+
+async fn get_as(address: &str, host: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.expect("the server listens");
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("the server takes a request");
     let mut reply = String::new();
     let read = timeout(PATIENCE, stream.read_to_string(&mut reply)).await;

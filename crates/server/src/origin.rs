@@ -11,16 +11,17 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use axum::http::header::{HOST, ORIGIN};
+use axum::http::header::{HOST, HeaderName, ORIGIN};
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, StatusCode, Version};
 
 use crate::problem::Problem;
 use crate::router;
 use crate::wire::told::shortened;
 
-const SITE: &str = "sec-fetch-site";
-const DESTINATION: &str = "sec-fetch-dest";
+static SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+static DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 const NO_HOST: Problem =
     Problem::new(StatusCode::BAD_REQUEST, "invalid_host", "a request of HTTP/1.1 has exactly one Host in its head");
@@ -55,8 +56,8 @@ impl Callers {
         if !router::is_probe(path) {
             self.admit_host(head)?;
         }
-        let site = text(&head.headers, SITE);
-        let origin = text(&head.headers, ORIGIN.as_str());
+        let site = text(&head.headers, &SITE);
+        let origin = text(&head.headers, &ORIGIN);
         let of_us = match origin {
             Some(origin) => is_own(origin, asked_host(head)) && !is_foreign(site),
             None => !is_foreign(site),
@@ -91,11 +92,11 @@ impl Callers {
 
 /// What the request calls us. An address that is spelt out whole counts more than the header.
 fn asked_host(head: &Parts) -> Option<&str> {
-    head.uri.authority().map(|authority| authority.as_str()).or_else(|| text(&head.headers, HOST.as_str()))
+    head.uri.authority().map(Authority::as_str).or_else(|| text(&head.headers, &HOST))
 }
 
 /// A value that is no text counts as an empty one, which is nobody's.
-fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).map(|value| value.to_str().unwrap_or_default())
 }
 
@@ -136,7 +137,7 @@ fn is_own(origin: &str, host: Option<&str>) -> bool {
 
 /// Whether somebody followed a link to something that can only be looked at.
 fn is_link(head: &Parts, path: &str) -> bool {
-    head.method == Method::GET && text(&head.headers, DESTINATION) == Some("document") && router::only_reads(path)
+    head.method == Method::GET && text(&head.headers, &DESTINATION) == Some("document") && router::only_reads(path)
 }
 
 fn foreign_host(host: &str) -> Problem {

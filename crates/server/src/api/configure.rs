@@ -76,7 +76,7 @@ pub(super) async fn configure(State(service): State<Arc<Service>>, Whole(body): 
 
 /// Beside the options nothing is looked for that belongs among them, and a slip is not passed over.
 fn refuse_misplaced(body: &[u8]) -> Result<(), Problem> {
-    if let Some(option) = slip::names(body).iter().find(|name| options::NAMES.contains(&name.as_str())) {
+    if let Some(option) = slip::names(body)?.iter().find(|name| options::NAMES.contains(&name.as_str())) {
         return Err(Problem::invalid(format!("{option} belongs in options")));
     }
     slip::refuse(body, &FIELDS)

@@ -13,7 +13,7 @@ use super::answer::{self, Pagination};
 use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::wire::json::{Bounded, Carried, parse};
+use crate::wire::json::{Bounded, Carried, parse, slip};
 use crate::wire::moment;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
@@ -23,6 +23,8 @@ use crate::wire::told::quoted;
 const PAGE: u32 = 100;
 /// Letters of one page at most. How many bytes is up to the library.
 pub(super) const PAGE_MAX: u32 = 1000;
+/// How letters are chosen in a body.
+const FILTERS: [&str; 8] = ["ids", "queue", "consumerGroup", "partition", "from", "to", "text", "all"];
 /// Named in one request.
 const LETTERS_MAX: usize = 10_000;
 
@@ -41,6 +43,8 @@ pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> R
 /// Back to work: the letters named in `ids`, or all that match.
 pub(super) async fn redrive(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     let which: Which = parse(&body)?;
+    // A filter that is misspelt beside `all` would redrive everything.
+    slip::refuse(&body, &FILTERS)?;
     let redriven = match which.letters()? {
         Some(letters) => service.messages.redrive(&letters).await?,
         None => service.messages.redrive_all(&which.chosen()?).await?,

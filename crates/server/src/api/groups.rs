@@ -15,7 +15,7 @@ use super::answer;
 use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::wire::json::parse;
+use crate::wire::json::{parse, slip};
 use crate::wire::moment;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
@@ -126,6 +126,13 @@ struct Target {
 }
 
 impl Target {
+    fn parse(body: &[u8]) -> Result<Self, Problem> {
+        let target = parse(body)?;
+        // Without a word a partition is moved to its end: a misspelt one is no word.
+        slip::refuse(body, &["toEnd", "toBeginning", "timestamp"])?;
+        Ok(target)
+    }
+
     fn read(&self) -> Result<Option<SeekTo>, Problem> {
         match (self.to_end, self.to_beginning, &self.timestamp) {
             (Some(true), ..) => Ok(Some(SeekTo::End)),
@@ -141,7 +148,7 @@ pub(super) async fn seek(
     Names((group, queue)): Names<(String, String)>,
     Whole(body): Whole,
 ) -> Result<Response, Problem> {
-    let target: Target = parse(&body)?;
+    let target = Target::parse(&body)?;
     let to = target.read()?.ok_or_else(|| Problem::invalid("toEnd or timestamp is required"))?;
     sought(&service, (&group_of(group)?, &names::queue(queue)?, None), to, &target).await
 }
@@ -152,7 +159,7 @@ pub(super) async fn seek_partition(
     Names((group, queue, partition)): Names<(String, String, String)>,
     Whole(body): Whole,
 ) -> Result<Response, Problem> {
-    let target: Target = if body.is_empty() { Target::default() } else { parse(&body)? };
+    let target = if body.is_empty() { Target::default() } else { Target::parse(&body)? };
     let to = target.read()?.unwrap_or(SeekTo::End);
     let partition = names::partition(partition)?;
     sought(&service, (&group_of(group)?, &names::queue(queue)?, Some(&partition)), to, &target).await

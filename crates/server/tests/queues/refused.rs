@@ -105,6 +105,20 @@ async fn fields_that_would_change_what_is_meant_are_refused_and_others_pass() {
 }
 
 #[tokio::test]
+async fn a_misspelt_word_does_not_mean_everything() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    house.get("/api/v1/pop/queue/q?consumerGroup=g").await.messages();
+
+    let redrive = refusal(&house, "/api/v1/dlq/redrive", r#"{"consumergroup":"g","all":true}"#).await;
+    let path = "/api/v1/consumer-groups/g/queues/q/partitions/Default/seek";
+    let seek = refusal(&house, path, r#"{"to_beginning":true}"#).await;
+
+    assert!(redrive.contains("did you mean consumerGroup?"), "{redrive}");
+    assert!(seek.contains("did you mean toBeginning?"), "{seek}");
+}
+
+#[tokio::test]
 async fn a_lease_is_prolonged_by_a_number_of_seconds_or_the_usual_time() {
     let house = House::new().await;
     house.push("q", "1").await;

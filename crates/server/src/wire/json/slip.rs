@@ -3,9 +3,10 @@
 //! Fields that nobody knows are passed over, for clients send more than a server needs. One that is almost a field we know is
 //! no such thing: what was meant would not happen, and nobody would say so.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::de::IgnoredAny;
+use axum::http::StatusCode;
+use serde::de::{Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
 use strsim::normalized_damerau_levenshtein;
 
 use crate::problem::Problem;
@@ -13,6 +14,11 @@ use crate::wire::told::shortened;
 
 /// From here on a name is taken for a slip of another.
 const LIKE: f64 = 0.7;
+/// More than any route knows. Each is compared with all that are known, so a body must not bring millions.
+const FIELDS_MAX: usize = 64;
+
+const TOO_MANY: Problem =
+    Problem::new(StatusCode::BAD_REQUEST, "invalid_request", "the body has more fields than any route knows");
 
 /// The name of these that was probably meant.
 pub(super) fn meant<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
@@ -25,15 +31,35 @@ pub(super) fn meant<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     (best.0 >= LIKE).then_some(best.1)
 }
 
-/// The names of a body's fields, if it is an object.
-pub(crate) fn names(body: &[u8]) -> Vec<String> {
-    let fields: BTreeMap<String, IgnoredAny> = serde_json::from_slice(body).unwrap_or_default();
-    fields.into_keys().collect()
+/// The names of the fields of a body that was found to be an object.
+pub(crate) fn names(body: &[u8]) -> Result<Vec<String>, Problem> {
+    serde_json::Deserializer::from_slice(body).deserialize_map(Names).map_err(|_| TOO_MANY)
+}
+
+struct Names;
+
+impl<'de> Visitor<'de> for Names {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let mut names = Vec::new();
+        while let Some((name, IgnoredAny)) = fields.next_entry()? {
+            if names.len() == FIELDS_MAX {
+                return Err(A::Error::custom(TOO_MANY.sentence));
+            }
+            names.push(name);
+        }
+        Ok(names)
+    }
 }
 
 /// Refuses a body with a field that was probably meant for one of these.
 pub(crate) fn refuse(body: &[u8], known: &[&str]) -> Result<(), Problem> {
-    for name in names(body).iter().filter(|name| !known.contains(&name.as_str())) {
+    for name in names(body)?.iter().filter(|name| !known.contains(&name.as_str())) {
         if let Some(meant) = meant(name, known) {
             return Err(Problem::invalid(format!("{} is not known; did you mean {meant}?", shortened(name))));
         }
@@ -53,6 +79,9 @@ mod tests {
         assert_eq!(meant("Seconds", &known), Some("seconds"));
         assert_eq!(meant("clientVersion", &known), None);
         assert!(refuse(br#"{"queue":1,"client":2}"#, &known).is_ok());
+        let many: Vec<String> = (0..65).map(|n| format!(r#""{n}":1"#)).collect();
+        assert!(refuse(format!("{{{}}}", many[1..].join(",")).as_bytes(), &known).is_ok());
+        assert!(refuse(format!("{{{}}}", many.join(",")).as_bytes(), &known).is_err());
         assert!(refuse(br#"{"queu":1}"#, &known).unwrap_err().sentence.contains("did you mean queue?"));
     }
 }

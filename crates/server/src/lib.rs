@@ -15,6 +15,7 @@ mod open_files;
 mod options;
 mod server;
 
+mod client;
 mod connection;
 mod stall;
 
@@ -23,10 +24,12 @@ mod budget;
 mod front;
 mod problem;
 mod router;
+mod scales;
 
 mod api;
 mod fault;
 mod figures;
+mod heavy;
 mod service;
 mod wire;
 

@@ -31,7 +31,7 @@ use crate::front::Front;
 use crate::options::Limits;
 use crate::prober::Prober;
 use crate::service::{PopDefaults, Service};
-use crate::{connection, health, problem, router};
+use crate::{connection, health, problem};
 
 /// The system is out of descriptors or memory: trying again at once would only burn a core.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
@@ -88,7 +88,7 @@ impl Server {
             drain: drain.clone(),
         });
         let doorway = Doorway { limits: Arc::clone(&limits), bodies: Budget::new(limits.max_in_flight) };
-        let front = Front::new(doorway, router::router(&service));
+        let front = Front::new(doorway, &service);
         let handle = ServerHandle::new(door.address, Arc::clone(&seats), messages.clone());
         (Self { door, front, messages, prober, limits, seats, drain, cut }, handle)
     }

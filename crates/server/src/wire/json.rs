@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
+use crate::heavy::heavy;
 use crate::problem::Problem;
 
 const EMPTY: Problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_json", "Empty request body");
@@ -19,7 +20,7 @@ pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(EMPTY);
     }
-    let read = serde_json::from_slice(body).map(|Object(value)| value);
+    let read = heavy(body.len(), || serde_json::from_slice(body)).map(|Object(value)| value);
     read.map_err(|error| match error.classify() {
         Category::Data => Problem::invalid(error.to_string()),
         Category::Syntax | Category::Eof | Category::Io => {

@@ -120,6 +120,8 @@ impl Config {
                 .max_body(read.size("http.max_body"))
                 .max_in_flight(read.size("http.max_in_flight"))
                 .max_waiters(read.count("http.max_waiters"))
+                .max_poll_timeout(read.time("http.max_poll_timeout"))
+                .write_timeout(read.time("http.write_timeout"))
                 .request_timeout(read.time("http.request_timeout"))
                 .pop_timeout(read.time("http.pop_timeout"))
                 .pop_batch(u32::try_from(read.count("http.pop_batch")).unwrap_or(u32::MAX))

@@ -48,7 +48,20 @@ impl Home {
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_reveille"));
-        command.args(arguments).env_clear().env("HOME", self.path()).env("REVEILLE_DATA_DIR", self.data_dir());
+        command.args(arguments);
+        self.alone(command)
+    }
+
+    /// The program where no more than so many files may be open.
+    pub(crate) fn command_with_files(&self, files: usize, arguments: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_reveille")]).args(arguments);
+        self.alone(command)
+    }
+
+    fn alone(&self, mut command: Command) -> Command {
+        command.env_clear().env("HOME", self.path()).env("REVEILLE_DATA_DIR", self.data_dir());
         for name in ["PATH", "REVEILLE_PG_BIN", "TMPDIR"] {
             if let Some(value) = ambient(name) {
                 command.env(name, value);
@@ -114,7 +127,7 @@ pub(crate) struct Serving {
     child: Child,
     pub(crate) address: String,
     _stdout: Lines<BufReader<ChildStdout>>,
-    _log: Option<Log>,
+    log: Option<Log>,
 }
 
 /// What a `serve` says on standard error; shown when a test fails.
@@ -148,11 +161,25 @@ impl Serving {
         let line = timeout(PATIENCE, stdout.next_line()).await.expect("it says in time where it listens");
         let line = line.expect("its output can be read").expect("it does not end before it listens");
         let address = line.strip_prefix("listening on http://").unwrap_or_else(|| panic!("it said {line}")).to_owned();
-        Self { child, address, _stdout: stdout, _log: log }
+        Self { child, address, _stdout: stdout, log }
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         get(&self.address, path).await
+    }
+
+    /// What it has said on standard error so far.
+    pub(crate) fn log(&self) -> String {
+        let read = self.log.as_ref().map(|log| std::fs::read_to_string(log.0.path()));
+        read.expect("its log is kept").expect("its log can be read")
+    }
+
+    /// How much of the machine's memory it has, in MiB.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resident_mib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", pid(&self.child))).expect("the program runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the system tells");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
     }
 
     /// Sends a signal to the whole group, as a terminal does.

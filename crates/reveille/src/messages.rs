@@ -43,7 +43,7 @@ mod transaction;
 pub use crate::database::lane::LaneFigures;
 pub use browse::{Browse, Found, GroupView, MessageState, Seen};
 pub use dead::{DeadLetter, DeadLetterId, DeadLetterPage, DeadLetters};
-pub use error::{MessagesError, NameError};
+pub use error::{MessagesError, NameError, SharedError};
 pub use figures::MessagesFigures;
 pub use group::Subscription;
 pub use groups::{Available, Began, DeletedGroup, GroupDescription, GroupState, PartitionLag, Subscriptions};

@@ -10,6 +10,7 @@
 
 mod hint;
 mod known;
+mod places;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,7 +24,7 @@ use super::options::MessagesOptions;
 use crate::database::{Database, Herald, Statement, WorkSource};
 use hint::{About, Hint};
 use known::Known;
-pub(super) use known::News;
+pub(super) use places::News;
 
 /// The name of the queues in hints.
 pub(super) const SOURCE: &str = "messages";
@@ -140,8 +141,12 @@ impl Bell {
     /// Somebody is about to wait for these keys.
     pub(super) fn meet(&self, keys: &[Key]) {
         let mut known = self.known();
-        if known.meet(keys) {
-            known.forget_all_but(&self.hub.waited());
+        known.meet(keys, |key| self.hub.forget(key));
+        if known.may_recover() {
+            // Every second at most: this walks all keys that are waited for.
+            let waited = self.hub.waited();
+            self.hub.forget_unwaited();
+            known.recover(waited, |key| self.hub.forget(key));
         }
     }
 

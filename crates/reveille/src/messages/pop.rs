@@ -184,7 +184,7 @@ impl Popper {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
         let next = ground.lane("next", Continuing::new(ground));
         let resolving = Arc::new(Semaphore::new(RESOLVING_MAX));
-        let groups = Arc::default();
+        let groups = Arc::new(Groups::new(ground));
         let resolver = Arc::new(Resolver::new(ground, &groups));
         Self { ground: Arc::clone(ground), groups, resolver, door: OnceLock::new(), next, resolving }
     }

@@ -20,6 +20,8 @@ mod held;
 #[cfg(test)]
 mod maintain;
 #[cfg(test)]
+mod many_names;
+#[cfg(test)]
 mod outbox;
 #[cfg(test)]
 mod pop;

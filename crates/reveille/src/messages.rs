@@ -46,7 +46,7 @@ pub use dead::{DeadLetter, DeadLetterId, DeadLetterPage, DeadLetters};
 pub use error::{MessagesError, NameError, SharedError};
 pub use figures::MessagesFigures;
 pub use group::Subscription;
-pub use groups::{Available, Began, DeletedGroup, GroupDescription, GroupState, PartitionLag, Subscriptions};
+pub use groups::{Available, Began, DeletedGroup, GroupDescription, GroupState, PartitionLag, QueueLag, Subscriptions};
 pub use ids::{LeaseId, MessageId, PartitionUid};
 pub use maintain::{ChoreReport, Upkeep};
 pub use message::{Batch, Message, PartitionLease};

@@ -45,6 +45,7 @@ impl From<MessagesError> for Problem {
             MessagesError::OutOfRange { .. } => (StatusCode::BAD_REQUEST, "out_of_range"),
             MessagesError::Nul { .. } => (StatusCode::BAD_REQUEST, "invalid_request"),
             MessagesError::PayloadTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large"),
+            MessagesError::TooManyGroups { .. } => (StatusCode::CONFLICT, "too_many_groups"),
             MessagesError::QueueFull { .. } => (StatusCode::TOO_MANY_REQUESTS, "queue_full"),
             MessagesError::NoKey { .. } | MessagesError::NoWriteKey { .. } => {
                 (StatusCode::CONFLICT, "no_encryption_key")

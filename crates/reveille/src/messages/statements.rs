@@ -125,7 +125,9 @@ statements! {
     DELETE_DEAD_LETTERS = "messages/dead/delete.sql" (INT8_ARRAY);
 
     /// Groups, and what waits for them.
-    GROUPS = "messages/groups/list.sql" (TEXT, TEXT, INT8);
+    GROUPS = "messages/groups/list.sql" (TEXT, TEXT, INT8, INT8);
+    /// How far the groups of queues are behind.
+    QUEUE_LAGS = "messages/groups/lags.sql" (TEXT_ARRAY);
     /// Where groups stand in their partitions.
     GROUP_PARTITIONS = "messages/groups/partitions.sql" (TEXT, TEXT, FLOAT8, INT8);
     /// A group, in one queue or in all.

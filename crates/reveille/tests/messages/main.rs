@@ -69,3 +69,5 @@ mod settle_plans;
 mod transaction;
 #[cfg(test)]
 mod upgrade;
+#[cfg(test)]
+mod wide_groups;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use reveille::database::{Database, DatabaseOptions, HubSource, WorkSource};
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
 use reveille_testkit::{Events, TestDatabase};
-use reveille_wake::{Answer, Cause, Event, Hub, HubOptions, Link};
+use reveille_wake::{Answer, Armed, Cause, Event, Hub, HubOptions, Link, Outcome};
 
 use crate::support::{NEVER, broke, database, parked, proven};
 
@@ -38,6 +38,31 @@ async fn a_survey_that_fails_costs_its_own_source_the_proof_until_it_succeeds_an
     assert_eq!(node.events.count(broke), 0, "the other source is not concerned");
     assert!(node.database.link().is_proven());
     assert_eq!(node.database.wake_figures().connects, 1, "nor is the connection");
+}
+
+/// One statement for all of them would find none here.
+#[tokio::test]
+async fn a_beat_asks_about_some_keys_at_a_time_and_in_the_end_about_all() {
+    let database = database().await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
+    let (hub, events) = hub();
+    let keys = (0..25_000).map(|number| number.to_string());
+    let mut waiting: Vec<_> = keys.map(|key| hub.arm(key).unwrap()).collect();
+    let survey = "select key, -5.0 as due_s from unnest({keys}) as key where cardinality({keys}) <= 2000";
+    let _registered = node.database.register(Arc::new(HubSource::new("many", survey, hub)));
+    events.until(proven).await;
+    for armed in &mut waiting {
+        armed.look().found(Outcome::Empty);
+    }
+
+    let all = async {
+        while !waiting.iter().all(Armed::must_look) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), all).await.expect("every key is rung");
+
+    assert_eq!(events.count(broke), 0);
 }
 
 #[tokio::test]

@@ -5,5 +5,5 @@
 select count(*) as stranded
 from {schema}.head
 join {schema}.cursor on cursor.partition = head.partition
-join {schema}.consumer_group on consumer_group.id = cursor.grp and consumer_group.settled
 where head.next_seq - 1 > cursor.committed and cursor.due_at is null and head.fresh_at is null
+  and not exists (select from {schema}.consumer_group where consumer_group.id = cursor.grp and not consumer_group.settled)

@@ -23,7 +23,7 @@ use super::key::Key;
 use super::options::MessagesOptions;
 use crate::database::{Database, Herald, Statement, WorkSource};
 use hint::{About, Hint};
-use known::Known;
+use known::{Known, Unknown};
 pub(super) use places::News;
 
 /// The name of the queues in hints.
@@ -175,7 +175,7 @@ impl Bell {
         true
     }
 
-    fn surveyed(&self, key: &str) -> Option<Key> {
+    fn surveyed(&self, key: &str) -> Result<Key, Unknown> {
         self.known().spelled(key)
     }
 
@@ -200,8 +200,10 @@ impl WorkSource for Bell {
     fn ring(&self, key: Option<&str>, cause: Cause) {
         // The heartbeat asks key by key and is answered so; everybody else gives hints.
         if matches!(cause, Cause::Heartbeat | Cause::Due) {
-            if let Some(key) = key.and_then(|key| self.surveyed(key)) {
-                self.hub.ring(&key, cause);
+            match key.map(|key| self.surveyed(key)) {
+                Some(Ok(key)) => self.hub.ring(&key, cause),
+                Some(Err(Unknown::LeftOut)) => self.hub.ring_all(cause),
+                Some(Err(Unknown::Gone)) | None => {}
             }
             return;
         }
@@ -230,7 +232,7 @@ impl WorkSource for Bell {
     }
 
     fn next_due(&self, key: &str, delay: Option<Duration>) {
-        if let Some(key) = self.surveyed(key) {
+        if let Ok(key) = self.surveyed(key) {
             self.hub.set_due(key, DueSource::Heartbeat, delay);
         }
     }

@@ -10,9 +10,7 @@ use super::ids::PartitionUid;
 use super::name::{GroupName, PartitionName, QueueName};
 use super::page::{Page, moment};
 use super::seek::{GroupEntry, Target};
-use super::statements::{
-    COUNT_WAITING, DELETE_CURSORS, FORGET_GROUP, GROUP_PARTITIONS, GROUPS, QUEUE_LAGS, SUBSCRIBE,
-};
+use super::statements::{COUNT_WAITING, DELETE_CURSORS, FORGET_GROUP, GROUP_PARTITIONS, GROUPS, QUEUE_LAGS, SUBSCRIBE};
 
 /// Groups in one answer.
 const LISTED_MAX: i64 = 10_000;

@@ -79,7 +79,8 @@ impl MessagesOptions {
     }
 
     /// How many consumer groups a queue may have: the first pop of one more is refused. Each has a row for each partition of the
-    /// queue, and stays until somebody deletes it. Default: 1,000; zero lets no new group begin.
+    /// queue, and stays until somebody deletes it. The consumers of a plain queue are never refused. Default: 1,000; zero lets no
+    /// new group begin.
     #[must_use]
     pub fn groups_max(mut self, groups: u32) -> Self {
         self.groups_max = i32::try_from(groups).unwrap_or(i32::MAX);

@@ -15,7 +15,8 @@ const WIDE: i64 = 5000;
 async fn wide() -> (Fixture, Client) {
     let it = Fixture::new().await;
     let client = it.client().await;
-    let make = "select from reveille.ensure('wide', (select array_agg('p' || n) from generate_series(1, $1::bigint) n))";
+    let make =
+        "select from reveille.ensure('wide', (select array_agg('p' || n) from generate_series(1, $1::bigint) n))";
     client.execute(make, &[&WIDE]).await.unwrap();
     (it, client)
 }
@@ -26,7 +27,8 @@ fn ask(subscription: Subscription) -> Pop {
 
 /// Begins a group that wants only what is new: its id, and up to where its cursors are to be made.
 async fn begin(client: &Client) -> (i32, i32) {
-    let begin = "select grp, through from reveille.register((select id from reveille.queue), 'g', 'new', null, 1000, 2000)";
+    let begin =
+        "select grp, through from reveille.register((select id from reveille.queue), 'g', 'new', null, 1000, 2000)";
     let row = client.query_one(begin, &[]).await.unwrap();
     (row.get(0), row.get(1))
 }
@@ -148,7 +150,10 @@ async fn a_group_whose_maker_died_is_finished_by_the_next_pop() {
     let came = pop(&it.messages, ask(Subscription::New)).await.unwrap();
 
     assert_eq!(texts(&came), ["after its cursor was made"]);
-    assert_eq!(number(&client, "select id::bigint from reveille.consumer_group where settled").await, i64::from(begun.0));
+    assert_eq!(
+        number(&client, "select id::bigint from reveille.consumer_group where settled").await,
+        i64::from(begun.0)
+    );
     assert_eq!(it.count("reveille.cursor").await, WIDE);
 }
 
@@ -159,7 +164,10 @@ async fn a_group_that_nobody_finishes_is_removed_by_upkeep_and_with_its_queue() 
 
     it.messages.maintain().await.unwrap();
     assert_eq!((it.count("reveille.consumer_group").await, it.count("reveille.cursor").await), (1, 2000), "not yet");
-    client.execute("update reveille.consumer_group set created_at = created_at - interval '2 hours'", &[]).await.unwrap();
+    client
+        .execute("update reveille.consumer_group set created_at = created_at - interval '2 hours'", &[])
+        .await
+        .unwrap();
     it.messages.maintain().await.unwrap();
     it.messages.maintain().await.unwrap();
     assert_eq!((it.count("reveille.consumer_group").await, it.count("reveille.cursor").await), (0, 0));

@@ -41,7 +41,8 @@ pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> R
     let names: Vec<QueueName> = queues.iter().map(|queue| queue.name.clone()).collect();
     let lags = service.messages.queue_lags(&names).await?;
     let lags: HashMap<&str, &QueueLag> = lags.iter().map(|lag| (lag.queue.as_str(), lag)).collect();
-    let queues: Vec<Value> = queues.iter().map(|queue| summary(queue, lags.get(queue.name.as_str()).copied())).collect();
+    let queues: Vec<Value> =
+        queues.iter().map(|queue| summary(queue, lags.get(queue.name.as_str()).copied())).collect();
     Ok(answer::ok(&json!({ "queues": queues })))
 }
 

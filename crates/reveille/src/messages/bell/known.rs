@@ -46,6 +46,15 @@ struct Overflown {
     tried: Instant,
 }
 
+/// Why a key that was waited for is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// Nobody came for it in a while, and nobody waits for it any more.
+    Gone,
+    /// It may be one that found no room.
+    LeftOut,
+}
+
 impl Known {
     /// Somebody is about to wait for these. `forgets` makes the hub forget a key, and answers whether nobody waits for it.
     pub(super) fn meet(&mut self, keys: &[Key], forgets: impl Fn(&Key) -> bool) {
@@ -65,9 +74,7 @@ impl Known {
     /// not remembered: nobody could say which.
     pub(super) fn may_recover(&self) -> bool {
         let now = Instant::now();
-        let due = |it: &Overflown| {
-            now.duration_since(it.at) >= KEPT && now.duration_since(it.tried) >= RECOVERED_EVERY
-        };
+        let due = |it: &Overflown| now.duration_since(it.at) >= KEPT && now.duration_since(it.tried) >= RECOVERED_EVERY;
         self.overflown.as_ref().is_some_and(due)
     }
 
@@ -134,8 +141,9 @@ impl Known {
         }
     }
 
-    pub(super) fn spelled(&self, text: &str) -> Option<Key> {
-        self.spelled.get(text).cloned()
+    pub(super) fn spelled(&self, text: &str) -> Result<Key, Unknown> {
+        let left_out = self.overflown.as_ref().map_or(Unknown::Gone, |_| Unknown::LeftOut);
+        self.spelled.get(text).cloned().ok_or(left_out)
     }
 
     /// Everything that the hint may be about; `None` for everything there is.
@@ -251,15 +259,18 @@ mod tests {
     #[test]
     fn a_hint_is_about_every_key_it_may_be_about() {
         let mut known = Known::default();
-        known.meet(&[
-            claim(QUEUE, GROUP, None),
-            claim(QUEUE, GroupId(9), None),
-            claim(QUEUE, GROUP, Some(PARTITION)),
-            claim(QUEUE, GROUP, Some(PartitionId(4))),
-            claim(QueueId(7), GroupId(8), None),
-            Key::Partition(QUEUE, "late".parse().unwrap()),
-            Key::Queue("later".parse().unwrap()),
-        ], nobody_waits);
+        known.meet(
+            &[
+                claim(QUEUE, GROUP, None),
+                claim(QUEUE, GroupId(9), None),
+                claim(QUEUE, GROUP, Some(PARTITION)),
+                claim(QUEUE, GROUP, Some(PartitionId(4))),
+                claim(QueueId(7), GroupId(8), None),
+                Key::Partition(QUEUE, "late".parse().unwrap()),
+                Key::Queue("later".parse().unwrap()),
+            ],
+            nobody_waits,
+        );
 
         assert_eq!(sorted(&known, About::Queue(QUEUE)), ["1/2", "1/2/3", "1/2/4", "1/9", "p/1/late"]);
         assert_eq!(sorted(&known, About::Partition(QUEUE, PARTITION)), ["1/2", "1/2/3", "1/9", "p/1/late"]);

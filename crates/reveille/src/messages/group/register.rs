@@ -73,9 +73,9 @@ impl Registrar {
         subscription: Subscription,
     ) -> Result<Option<i32>, MessagesError> {
         let (mode, from) = beginning(group, subscription);
-        let limit = self.ground.options.groups_max;
-        let params: [crate::database::Param<'_>; 6] =
-            [&queue.0, &group.as_str(), &mode, &from, &limit, &CURSORS_MAX];
+        // Others must not be able to shut out the consumers of a plain queue.
+        let limit = if group.is_queue_mode() { i32::MAX } else { self.ground.options.groups_max };
+        let params: [crate::database::Param<'_>; 6] = [&queue.0, &group.as_str(), &mode, &from, &limit, &CURSORS_MAX];
         let row = self.ground.database.acquire().await?.query_opt(&REGISTER, &params).await?;
         let Some(row) = row else { return Ok(None) };
         let full = || MessagesError::TooManyGroups { queue: name.to_string(), limit };

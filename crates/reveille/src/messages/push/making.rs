@@ -16,7 +16,7 @@ use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
 
 /// Partitions made by one statement, and asked for at once.
-const MADE_MAX: usize = 1000;
+const MADE_MAX: usize = 500;
 /// What a name takes besides its letters, roughly.
 const OVERHEAD: usize = 64;
 

@@ -1,7 +1,7 @@
 //! What a flush consists of: every entry finds its partition, or is refused, and the rest is laid out in lots.
 
-use std::collections::hash_map::Entry as Slot;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 
 use super::entry::{Entry, Verdict};

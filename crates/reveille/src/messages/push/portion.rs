@@ -14,8 +14,8 @@ use crate::messages::error::MessagesError;
 
 /// As many as one flush takes.
 const ENTRIES_MAX: usize = 4096;
-/// Partitions of one portion: an append costs mostly by partition.
-const PARTITIONS_MAX: usize = 1024;
+/// Partitions of one portion: an append costs mostly by partition, and this many take some 30 ms.
+const PARTITIONS_MAX: usize = 256;
 
 /// Everything, in the order given.
 pub(super) async fn send_in_portions(

@@ -92,7 +92,7 @@ statements! {
     /// Make a group known.
     REGISTER = "messages/group/make.sql" (INT4, TEXT, TEXT, TIMESTAMPTZ, INT4, INT4);
     /// Make some cursors of a group that is begun.
-    MAKE_CURSORS = "messages/group/make_cursors.sql" (INT4, INT4, INT4, INT4);
+    MAKE_CURSORS = "messages/group/step.sql" (INT4, INT4, INT4, INT4);
     /// Make a group known that was begun.
     FINISH_GROUP = "messages/group/finish.sql" (INT4, INT4);
     /// Tell a new group's cursors what was pushed while it registered.

@@ -50,12 +50,12 @@ struct Many {
 const MANY: usize = 25_000;
 
 impl WorkSource for Many {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "many"
     }
 
     /// One statement for all of them would find none.
-    fn survey(&self) -> &str {
+    fn survey(&self) -> &'static str {
         "select key, -5.0 as due_s from unnest({keys}) as key where cardinality({keys}) <= 2000"
     }
 

@@ -14,8 +14,8 @@ begin
     insert into {schema}.queue (name, namespace, task)
     values (
       in_queue,
-      case when in_queue like '%.%' then split_part(in_queue, '.', 1) else '' end,
-      case when in_queue like '%.%' then substr(in_queue, strpos(in_queue, '.') + 1) else '' end
+      case when in_queue like '%.%' then pg_catalog.split_part(in_queue, '.', 1) else '' end,
+      case when in_queue like '%.%' then pg_catalog.substr(in_queue, pg_catalog.strpos(in_queue, '.') + 1) else '' end
     )
     on conflict do nothing;
     select queue.id into strict owner from {schema}.queue where queue.name = in_queue for key share;
@@ -25,7 +25,7 @@ begin
   with made as (
     insert into {schema}.partition (queue, name)
     select owner, wanted.name
-    from (select distinct unnest(in_partitions) as name) as wanted
+    from (select distinct pg_catalog.unnest(in_partitions) as name) as wanted
     where not exists (select from {schema}.partition where partition.queue = owner and partition.name = wanted.name)
     order by wanted.name
     on conflict do nothing

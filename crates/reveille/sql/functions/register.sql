@@ -23,7 +23,7 @@ begin
 
   insert into {schema}.cursor (partition, grp, committed, upto, due_at)
   select begun.partition, made, begun.committed, begun.newest,
-         case when begun.newest > begun.committed then clock_timestamp() end
+         case when begun.newest > begun.committed then pg_catalog.clock_timestamp() end
   from (
     select head.partition, head.next_seq - 1 as newest,
            case in_mode

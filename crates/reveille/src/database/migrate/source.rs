@@ -67,6 +67,7 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
     functions: functions![
         "version" "version.sql",
         "refuse_duplicates" "refuse_duplicates.sql",
+        "any_key_seen" "any_key_seen.sql",
         "ensure" "ensure.sql",
         "dedup_key" "dedup_key.sql",
         "dedup_reach" "dedup_reach.sql",

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use reveille::database::{Database, DatabaseError, DatabaseOptions, Purpose, Statement};
-use reveille_embedded::{Closed, Embedded, EmbeddedError};
-use tracing::info;
+use reveille_embedded::{Closed, Embedded, EmbeddedError, Progress};
+use tracing::{error, info};
 
 use crate::commands::postgres;
 use crate::config::Config;
@@ -45,7 +45,10 @@ impl Ground {
 
     async fn open_private(config: &Config) -> Result<Self, Failure> {
         let options = config.private.options(&postgres::program()?)?;
-        let options = options.on_progress(|news| output::tell(&news.to_string()));
+        let options = options.on_progress(|news| match news {
+            Progress::Down { .. } => error!("{news}"),
+            news => output::tell(&news.to_string()),
+        });
         let embedded = blocking(move || Embedded::start(&options)).await??;
         let database = match connect_or_create(config, &embedded).await {
             Ok(database) => database,

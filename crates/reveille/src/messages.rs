@@ -84,6 +84,11 @@ struct Parts {
 }
 
 impl Messages {
+    /// How many connections messages of one process open at most beside those of the
+    /// [database](crate::database::DatabaseOptions::connections_max): for pushes, for settling, and for pops. A program that
+    /// asks for the [`Next`] of a partition has one more.
+    pub const CONNECTIONS: usize = push::LANES.len() + settle::LANES.len() + pop::LOOKS.len();
+
     /// On a database whose schema is up to date. Opens no connection yet: each lane does with its first work.
     pub fn new(database: &Database, options: MessagesOptions) -> Self {
         let ground = Arc::new(Ground::new(database.clone(), options));

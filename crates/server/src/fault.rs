@@ -70,6 +70,11 @@ fn of_database(error: &DatabaseError) -> Problem {
         DatabaseError::Data { .. } => REFUSED_VALUES,
         DatabaseError::UnknownOutcome { .. } => UNKNOWN_OUTCOME,
         DatabaseError::Closed => CLOSING,
+        // The database is well; it is we who have too much to ask it.
+        DatabaseError::Busy { .. } => {
+            debug!(%error, "all connections for callers are busy");
+            OVERLOADED
+        }
         // Set right by whoever runs the database; until then nothing works, and clients may wait for it. Before what passes by
         // itself: a standby may be promoted, or may be the wrong address for ever, and then the log must say so.
         DatabaseError::ReadOnly { .. } | DatabaseError::Refused { .. } | DatabaseError::MissingDatabase { .. } => {

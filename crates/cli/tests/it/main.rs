@@ -1,9 +1,11 @@
 //! Each command really run as a process, also its failures.
 
 mod config;
+mod connections;
 mod database_faults;
 mod doctor;
 mod documents;
+mod full_disk_faults;
 mod jobs;
 mod messages;
 mod migrate;

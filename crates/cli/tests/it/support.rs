@@ -114,7 +114,7 @@ pub(crate) struct Serving {
     child: Child,
     pub(crate) address: String,
     _stdout: Lines<BufReader<ChildStdout>>,
-    _log: Option<Log>,
+    log: Option<Log>,
 }
 
 /// What a `serve` says on standard error; shown when a test fails.
@@ -148,11 +148,23 @@ impl Serving {
         let line = timeout(PATIENCE, stdout.next_line()).await.expect("it says in time where it listens");
         let line = line.expect("its output can be read").expect("it does not end before it listens");
         let address = line.strip_prefix("listening on http://").unwrap_or_else(|| panic!("it said {line}")).to_owned();
-        Self { child, address, _stdout: stdout, _log: log }
+        Self { child, address, _stdout: stdout, log }
     }
 
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
         get(&self.address, path).await
+    }
+
+    /// What it has said on standard error so far.
+    pub(crate) fn log(&self) -> String {
+        self.log
+            .as_ref()
+            .map(|log| std::fs::read_to_string(log.0.path()).expect("its log can be read"))
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        pid(&self.child)
     }
 
     /// Sends a signal to the whole group, as a terminal does.
@@ -181,8 +193,16 @@ fn pid(child: &Child) -> i32 {
 }
 
 pub(crate) async fn get(address: &str, path: &str) -> (u16, String) {
+    ask(address, format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")).await
+}
+
+pub(crate) async fn post(address: &str, path: &str, json: &str) -> (u16, String) {
+    let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json");
+    ask(address, format!("{head}\r\ncontent-length: {}\r\n\r\n{json}", json.len())).await
+}
+
+async fn ask(address: &str, request: String) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.expect("the server listens");
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("the server takes a request");
     let mut reply = String::new();
     let read = timeout(PATIENCE, stream.read_to_string(&mut reply)).await;

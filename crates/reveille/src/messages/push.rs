@@ -34,7 +34,7 @@ use super::ground::Ground;
 use crate::database::lane::{Lane, LaneFigures};
 use flush::Flusher;
 
-const LANES: [&str; 2] = ["push-1", "push-2"];
+pub(super) const LANES: [&str; 2] = ["push-1", "push-2"];
 /// PostgreSQL could hold four times as much, and would need many times that to work on it.
 const PAYLOAD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// A process that only pushes waits for its hints no more often than this.

@@ -2,6 +2,7 @@
 
 mod ack;
 mod admin;
+mod busy;
 mod configure;
 mod disconnect_fault;
 mod drain;

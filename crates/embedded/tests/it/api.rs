@@ -168,11 +168,10 @@ fn logs_are_for_their_owner_alone_also_where_a_version_before_left_them_open() {
 #[test]
 fn a_program_is_told_why_its_server_stays_down() {
     let home = Home::with_cluster();
-    let (told, news) = std::sync::mpsc::channel();
-    let told = std::sync::Mutex::new(told);
+    let (told, news) = std::sync::mpsc::sync_channel(1);
     let options = options(&home).on_progress(move |news| {
         if let Progress::Down { .. } = news {
-            let _ = told.lock().unwrap().send(news.to_string());
+            let _ = told.try_send(news.to_string());
         }
     });
     let embedded = Embedded::start(&options).unwrap();

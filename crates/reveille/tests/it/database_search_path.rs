@@ -3,6 +3,7 @@
 //! PostgreSQL prefers a function that fits exactly to one of `pg_catalog` that fits any array: whoever may create in
 //! `public` could make a caller run code, if names were looked up there.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use reveille::database::{Database, DatabaseOptions, SchemaName, StatementMode, migration_script};
@@ -32,15 +33,17 @@ async fn plant(client: &Client) {
             ("num_nulls", format!("a {of}"), "int".into(), "return pg_catalog.num_nulls(a)"),
         ];
         for (name, arguments, result, body) in functions {
-            sql.push_str(&format!(
+            let _ = write!(
+                sql,
                 "create function public.{name}({arguments}) returns {result} language plpgsql as $$ begin
                    perform pg_catalog.nextval('public.heard'); {body}; end $$;"
-            ));
+            );
         }
-        sql.push_str(&format!(
+        let _ = write!(
+            sql,
             "create operator public.|| (leftarg = {of}[], rightarg = {of}[], function = public.array_cat);
              create operator public.|| (leftarg = {of}[], rightarg = {of}, function = public.array_append);"
-        ));
+        );
     }
     client.batch_execute(&sql).await.unwrap();
 }

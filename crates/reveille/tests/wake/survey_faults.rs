@@ -29,7 +29,7 @@ async fn a_survey_that_fails_costs_its_own_source_the_proof_until_it_succeeds_an
     let (hub, events) = hub();
     let mut seen = events.reader();
 
-    let survey = "select number as key, 1.5 as due_s from later where number = any({keys}::int[]) -- no horizon";
+    let survey = "select number as key, 1.5 as due_s from public.later where number = any({keys}::int[]) -- no horizon";
     let _registered = node.database.register(Arc::new(HubSource::new("later", survey, hub)));
     seen.until(|event| matches!(event, Event::Link(Link::Stalled { .. }))).await;
     database.client().await.batch_execute("create table later (number int)").await.unwrap();

@@ -1,4 +1,5 @@
--- Tell the nodes with the caller's commit that these queues have jobs: once for each that is not quiet.
+-- Tell the nodes with the caller's commit that these queues have jobs: once for each that is not quiet, and not at all where the
+-- setting reveille.notify of the session, the role or the database is off.
 -- locks: a notification takes a lock on the whole database while the caller commits
 create or replace function {schema}.announce_jobs(in_queues text[])
 returns void
@@ -7,6 +8,9 @@ as $reveille$
 declare
   name text;
 begin
+  if lower(current_setting('reveille.notify', true)) in ('off', 'false', 'no', '0') then
+    return;
+  end if;
   for name in
     select distinct given.queue
     from unnest(in_queues) as given (queue)

@@ -1,5 +1,5 @@
 -- Enqueue jobs as part of the caller's transaction: arrays in parallel, of which only kinds and args must be whole. Jobs are due at
--- run_ats, else after delays seconds, else now; a time before the year 2000 counts as its beginning, and none may lie after 2199.
+-- run_ats or after delays seconds, never both, else now; a time before the year 2000 counts as its beginning, and none may lie after 2199.
 -- A unique scope makes a job keep out others of the same key while it has not
 -- ended, and for windows seconds; what becomes of a newcomer is said by conflicts: 'keep' (it is dropped), 'replace' (the one that
 -- waits gets its arguments), 'reschedule' (the one that waits gets its time), 'error'. Returns one row for each, in order: the id,
@@ -29,6 +29,7 @@ begin
            when octet_length(given.queue) > 128 then 'the queue''s name is longer than 128 bytes'
            when given.run_at = '-infinity' or given.run_at >= '2200-01-01 00:00:00+00'
              then format('the time must be finite and before the year 2200, not %s', given.run_at)
+           when given.run_at is not null and given.delay is not null then 'a job has a run_at or a delay, not both'
            when given.args is null then 'the arguments are null: a JSON null is written ''null'''
            when octet_length(given.args) > 16777216 then 'the arguments have more than 16 MiB'
            when octet_length(given.metadata) > 16777216 then 'the metadata have more than 16 MiB'
@@ -53,6 +54,7 @@ begin
     or given.queue = '' or octet_length(given.queue) > 128
     or given.args is null or octet_length(given.args) > 16777216
     or octet_length(given.metadata) > 16777216
+    or (given.run_at is not null and given.delay is not null)
     or given.run_at = '-infinity' or given.run_at >= '2200-01-01 00:00:00+00'
     or given.priority not between 0 and 9 or given.delay < 0 or given.delay > 3162240000
     or given.max_attempts not between 1 and 1000

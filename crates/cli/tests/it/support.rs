@@ -17,6 +17,8 @@ use tokio::time::timeout;
 /// A run that takes longer hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_reveille");
+
 /// A home of the program's own: settings of whoever runs the tests must not matter.
 pub(crate) struct Home {
     dir: TempDir,
@@ -47,8 +49,20 @@ impl Home {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_reveille"));
-        command.args(arguments).env_clear().env("HOME", self.path()).env("REVEILLE_DATA_DIR", self.data_dir());
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments);
+        self.furnish(command)
+    }
+
+    /// As a shell without job control starts `program &`, under nohup.
+    pub(crate) fn command_ignoring_signals(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' INT QUIT HUP; exec \"$@\"", "sh", PROGRAM]).args(arguments);
+        self.furnish(command)
+    }
+
+    fn furnish(&self, mut command: Command) -> Command {
+        command.env_clear().env("HOME", self.path()).env("REVEILLE_DATA_DIR", self.data_dir());
         for name in ["PATH", "REVEILLE_PG_BIN", "TMPDIR"] {
             if let Some(value) = ambient(name) {
                 command.env(name, value);

@@ -6,7 +6,8 @@ use futures_util::StreamExt;
 use reveille::database::DatabaseOptions;
 use reveille::jobs::{Job, JobEvent, JobId, JobsOptions, Outcome, Redrive, State, Worker};
 use serde_json::Value;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::JoinSet;
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 use crate::support::{Fixture, NEVER, Node, job, soon};
@@ -14,23 +15,25 @@ use crate::support::{Fixture, NEVER, Node, job, soon};
 /// A connection that listens on the channel of the schema.
 struct Ear {
     client: Client,
-    said: UnboundedReceiver<String>,
+    said: Receiver<String>,
+    _reading: JoinSet<()>,
 }
 
 impl Ear {
     async fn on(fixture: &Fixture) -> Self {
         let (client, mut connection) = tokio_postgres::connect(&fixture.db.url(), NoTls).await.expect("connects");
-        let (tell, said) = unbounded_channel();
-        tokio::spawn(async move {
+        let (tell, said) = channel(4096);
+        let mut reading = JoinSet::new();
+        reading.spawn(async move {
             let mut messages = futures_util::stream::poll_fn(move |context| connection.poll_message(context));
             while let Some(Ok(message)) = messages.next().await {
                 if let AsyncMessage::Notification(note) = message {
-                    let _ = tell.send(note.payload().to_owned());
+                    let _ = tell.send(note.payload().to_owned()).await;
                 }
             }
         });
         client.batch_execute(&format!("listen {}", fixture.database.hint_channel())).await.expect("listens");
-        Self { client, said }
+        Self { client, said, _reading: reading }
     }
 
     /// Everything that was said until now. Notifications come in the order of their commits: ours is the last.

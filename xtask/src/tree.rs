@@ -1,15 +1,15 @@
 //! The repository as a value: every file with its path and text.
 //!
-//! Owns the only reading of the disk. Promises that checks see what a commit would hold: tracked files and new ones
-//! that are not ignored, as they are on disk now. Files that are no text, or are too large to be written by hand, are
-//! known by their path only.
+//! Owns the only reading of the disk. Promises that checks see what a commit would hold: every file that no `.gitignore`
+//! of the tree leaves out, as it is on disk now. Needs no git, which an unpacked archive and a fresh machine do not have.
+//! Files that are no text, or are too large to be written by hand, are known by their path only.
 //!
 //! Next: [`crate::tidy`].
 
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
+use ignore::WalkBuilder;
 
 /// Nothing written by hand is longer; lock files and captured results beyond it are not worth the scanning.
 const LONGEST_TEXT_BYTES: usize = 1024 * 1024;
@@ -29,26 +29,25 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Reads the work tree that the current directory belongs to.
+    /// Reads the tree that the current directory belongs to: the one of the nearest `Cargo.lock` above it.
     pub(crate) fn of_this_repository() -> anyhow::Result<Self> {
-        let top = git(Path::new("."), &["rev-parse", "--show-toplevel"])?;
-        Self::below(Path::new(top.trim_end()))
+        let here = std::env::current_dir().context("could not find the current directory")?;
+        let root = here.ancestors().find(|directory| directory.join("Cargo.lock").is_file());
+        Self::below(root.with_context(|| format!("no Cargo.lock in {} or above it", here.display()))?)
     }
 
-    /// Reads the work tree whose root is `root`.
+    /// Reads the tree whose root is `root`.
     pub(crate) fn below(root: &Path) -> anyhow::Result<Self> {
-        let listed = git(root, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
-        let mut paths: Vec<&str> = listed.split_terminator('\0').collect();
+        let mut paths = listed(root)?;
         paths.sort_unstable();
-        paths.dedup();
 
         let mut tree = Self::default();
         for path in paths {
-            let on_disk = root.join(path);
-            // A tracked file may be gone from the disk, and a link may lead to a directory.
+            let on_disk = root.join(&path);
+            // A link may lead to a directory, or nowhere.
             match on_disk.metadata() {
-                Ok(found) if found.is_file() => tree.add(path, &on_disk)?,
-                Ok(_) => tree.unread.push(path.to_owned()),
+                Ok(found) if found.is_file() => tree.add(&path, &on_disk)?,
+                Ok(_) => tree.unread.push(path),
                 Err(_) => {}
             }
         }
@@ -100,24 +99,31 @@ impl Tree {
     }
 }
 
-fn git(directory: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let mut git = Command::new("git");
-    // Inside a git hook these point at the repository of the hook, whatever the directory.
-    for variable in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX"] {
-        git.env_remove(variable);
+/// Every path below `root` that is no directory and is not ignored, relative to it and separated by `/`.
+fn listed(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut walk = WalkBuilder::new(root);
+    // Only the tree's own rules: what else this machine ignores must not decide what is checked.
+    walk.hidden(false).ignore(false).parents(false).git_global(false).git_exclude(false).require_git(false);
+    walk.filter_entry(|entry| entry.file_name() != ".git");
+    let mut paths = Vec::new();
+    for entry in walk.build() {
+        let entry = entry.context("could not walk the tree")?;
+        if entry.file_type().is_none_or(|kind| kind.is_dir()) {
+            continue;
+        }
+        let path = entry.path().strip_prefix(root).context("a path lies outside of the tree")?;
+        let path = path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?;
+        paths.push(path.replace(std::path::MAIN_SEPARATOR, "/"));
     }
-    let output = git.arg("-C").arg(directory).args(arguments).output().context("could not run git")?;
-    ensure!(output.status.success(), "git {arguments:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    String::from_utf8(output.stdout).context("git named a path that is not UTF-8")
+    Ok(paths)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn repository_with(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    fn tree_with(files: &[(&str, &[u8])]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
-        git(root.path(), &["init", "--quiet"]).unwrap();
         for (path, bytes) in files {
             let path = root.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -128,28 +134,36 @@ mod tests {
 
     #[test]
     fn new_files_are_read_and_ignored_ones_are_not() {
-        let root = repository_with(&[(".gitignore", b"/target\n"), ("src/a.rs", b"a"), ("target/b.rs", b"b")]);
+        let root = tree_with(&[
+            (".gitignore", b"/target\n*.pyc\n"),
+            (".ci/run", b"a"),
+            ("src/a.rs", b"a"),
+            ("src/target/c.rs", b"c"),
+            ("target/b.rs", b"b"),
+            ("tests/x.pyc", b"x"),
+        ]);
 
         let tree = Tree::below(root.path()).unwrap();
 
-        assert_eq!(tree.paths().collect::<Vec<_>>(), [".gitignore", "src/a.rs"]);
+        assert_eq!(tree.paths().collect::<Vec<_>>(), [".ci/run", ".gitignore", "src/a.rs", "src/target/c.rs"]);
     }
 
+    /// In a clone `.git` is a directory, in another work tree a file; in an archive there is none.
     #[test]
-    fn a_tracked_file_that_was_deleted_is_not_part_of_the_tree() {
-        let root = repository_with(&[("a.rs", b"a"), ("b.rs", b"b")]);
-        git(root.path(), &["add", "."]).unwrap();
-        std::fs::remove_file(root.path().join("a.rs")).unwrap();
+    fn what_git_keeps_for_itself_is_not_part_of_the_tree() {
+        for git in [".git", ".git/config"] {
+            let root = tree_with(&[(git, b"its own"), ("a.rs", b"a")]);
 
-        let tree = Tree::below(root.path()).unwrap();
+            let tree = Tree::below(root.path()).unwrap();
 
-        assert_eq!(tree.paths().collect::<Vec<_>>(), ["b.rs"]);
+            assert_eq!(tree.paths().collect::<Vec<_>>(), ["a.rs"], "{git}");
+        }
     }
 
     #[test]
     fn files_that_are_no_text_or_huge_are_known_by_path_only() {
         let huge = vec![b'x'; LONGEST_TEXT_BYTES + 1];
-        let root = repository_with(&[("nul", b"a\0b"), ("latin", b"\xe9"), ("huge", &huge), ("text", b"a")]);
+        let root = tree_with(&[("nul", b"a\0b"), ("latin", b"\xe9"), ("huge", &huge), ("text", b"a")]);
 
         let tree = Tree::below(root.path()).unwrap();
 

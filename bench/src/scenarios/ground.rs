@@ -23,7 +23,7 @@ static ECHO: Statement =
 
 static INSERT: Statement = Statement {
     name: "bench/insert",
-    sql: "-- One row, one commit.\ninsert into bench_ground (body) values ($1)",
+    sql: "-- One row, one commit.\ninsert into public.bench_ground (body) values ($1)",
     types: &[Type::INT8],
 };
 

@@ -8,6 +8,7 @@
 
 mod fault;
 mod file;
+mod jobs;
 mod layers;
 mod queues;
 mod reader;
@@ -20,6 +21,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use reveille::database::{DatabaseOptions, StatementMode};
+use reveille::jobs::JobsOptions;
 use reveille::messages::{MessagesOptions, Subscription};
 use reveille_embedded::{Download, EmbeddedError, EmbeddedOptions};
 use reveille_server::{ServerError, ServerOptions};
@@ -48,6 +50,7 @@ const SOME_PLACE: &str = "host=/tmp user=postgres";
 pub(crate) struct Config {
     pub(crate) server: ServerOptions,
     pub(crate) messages: MessagesOptions,
+    pub(crate) jobs: JobsOptions,
     pub(crate) database: DatabaseSettings,
     pub(crate) private: PrivateSettings,
     /// The running server that commands ask.
@@ -122,12 +125,15 @@ impl Config {
                 .max_body(read.size("http.max_body"))
                 .max_in_flight(read.size("http.max_in_flight"))
                 .max_waiters(read.count("http.max_waiters"))
+                .max_poll_timeout(read.time("http.max_poll_timeout"))
+                .write_timeout(read.time("http.write_timeout"))
                 .request_timeout(read.time("http.request_timeout"))
                 .pop_timeout(read.time("http.pop_timeout"))
                 .pop_batch(u32::try_from(read.count("http.pop_batch")).unwrap_or(u32::MAX))
                 .subscription(read.choice("http.subscription", SUBSCRIPTIONS))
                 .drain_timeout(read.time("http.drain_timeout")),
             messages: queues::read(read),
+            jobs: jobs::read(read),
             database: DatabaseSettings::read(read),
             private: PrivateSettings {
                 data_dir: read.some_text("postgres.data_dir"),

@@ -6,13 +6,14 @@
 use std::time::Duration;
 
 use reveille::database::{Database, DatabaseError, DatabaseOptions, Purpose, Statement};
-use reveille_embedded::{Closed, Embedded, EmbeddedError};
-use tracing::info;
+use reveille_embedded::{Closed, Embedded, EmbeddedError, Presence, Progress};
+use tracing::{error, info};
 
 use crate::commands::postgres;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::remote::{Remote, RemoteError};
 
 /// The database we make in a private server, so that `postgres` stays what everyone expects it to be.
 const OURS: &str = "reveille";
@@ -45,7 +46,10 @@ impl Ground {
 
     async fn open_private(config: &Config) -> Result<Self, Failure> {
         let options = config.private.options(&postgres::program()?)?;
-        let options = options.on_progress(|news| output::tell(&news.to_string()));
+        let options = options.on_progress(|news| match news {
+            Progress::Down { .. } => error!("{news}"),
+            news => output::tell(&news.to_string()),
+        });
         let embedded = blocking(move || Embedded::start(&options)).await??;
         let database = match connect_or_create(config, &embedded).await {
             Ok(database) => database,
@@ -72,6 +76,18 @@ impl Ground {
         }
     }
 
+    /// The same for a command that lists or changes what is there: it makes no database, and starts none beside that of a running
+    /// server, whose jobs it would not see.
+    pub(crate) async fn with_existing<T, E: Into<Failure>>(
+        config: &Config,
+        work: impl AsyncFnOnce(&Database) -> Result<T, E>,
+    ) -> Result<T, Failure> {
+        if config.database.url.is_none() {
+            refuse_to_start_another(config).await?;
+        }
+        Self::with(config, work).await
+    }
+
     /// Do something with the database, and close it whatever came of that.
     pub(crate) async fn with<T, E: Into<Failure>>(
         config: &Config,
@@ -81,6 +97,28 @@ impl Ground {
         let done = work(&ground.database).await;
         ground.close().await?;
         done.map_err(Into::into)
+    }
+}
+
+async fn refuse_to_start_another(config: &Config) -> Result<(), Failure> {
+    let options = config.private.options(&postgres::program()?)?;
+    let presence = Embedded::presence(&options);
+    if presence == Presence::Running {
+        return Ok(());
+    }
+    let dir = options.chosen_data_dir().display();
+    // Whatever answers there answers for another database than one that is stopped.
+    let served = !matches!(Remote::new(&config.remote).get("/livez").await, Err(RemoteError::Away(_)));
+    let found = if presence == Presence::Absent { "holds no database" } else { "holds one that is stopped" };
+    match (served, presence) {
+        (true, _) => Err(Failure::refused(format!(
+            "no DATABASE_URL, and {dir} {found}: the server at {} uses another; name that one's --data-dir, or --database-url",
+            config.remote
+        ))),
+        (false, Presence::Absent) => Err(Failure::refused(format!(
+            "no DATABASE_URL, and {dir} {found}: name one by --database-url or --data-dir; `reveille serve` makes one"
+        ))),
+        (false, Presence::Stopped | Presence::Running) => Ok(()),
     }
 }
 

@@ -42,6 +42,12 @@ impl Default for ServerUrl {
     }
 }
 
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}{}", self.authority, self.prefix)
+    }
+}
+
 impl ServerUrl {
     /// `http://host:port`, with or without a path.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {

@@ -50,6 +50,11 @@ impl ClusterDir {
         Ok(dir)
     }
 
+    /// The directory as somebody left it; one that is not there is not made.
+    pub(crate) fn joined_or_left(path: &Path) -> io::Result<Self> {
+        Ok(Self { base: path.canonicalize()? })
+    }
+
     /// The directory of a program that has joined it. One that has vanished since is not made again.
     pub(crate) fn joined(path: &Path) -> Result<Self, EmbeddedError> {
         let dir = Self { base: path.to_owned() };

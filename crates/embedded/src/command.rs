@@ -14,6 +14,9 @@ use std::time::Duration;
 
 use lexopt::{Arg, Parser, ValueExt};
 use nix::sys::signal::{SigSet, Signal};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use crate::error::EmbeddedError;
 use crate::supervisor::{Duty, guard, note, write_failure};
@@ -164,12 +167,26 @@ fn named_data_dir(arguments: &[OsString]) -> Option<OsString> {
 }
 
 fn keep_running(options: &EmbeddedOptions) -> Result<Infallible, Failure> {
+    end_by_signals();
     let embedded = Embedded::start(options)?;
     print(&format!("ready: {}\n", embedded.connection_string("postgres")));
     // However this program ends, its lock goes with it, and the supervisor does the rest.
     loop {
         std::thread::park();
     }
+}
+
+/// Ctrl-C and SIGTERM end this program however it was started: a shell without job control starts `command &` with SIGINT ignored,
+/// and then nothing but `kill -9` would stop the server. SIGHUP stays as it is: who ignores it (nohup) means that.
+fn end_by_signals() {
+    // A system that refuses handlers leaves the signals as they are, which usually end a program too.
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            // As it would have ended without us.
+            let _ = emulate_default_handler(signal);
+        }
+    });
 }
 
 /// Descriptors that leaked into us from the program's own parent (the lock of a `flock` around it, the job pipe of a

@@ -39,7 +39,28 @@ pub enum Closed {
     StillUp,
 }
 
+/// What a data directory holds, before anybody starts anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// No cluster, as far as this user can see.
+    Absent,
+    /// A cluster whose server does not run.
+    Stopped,
+    /// A server that takes connections.
+    Running,
+}
+
 impl Embedded {
+    /// Looks at the data directory and changes nothing: for programs that must not make a cluster, or start one.
+    pub fn presence(options: &EmbeddedOptions) -> Presence {
+        let Ok(dir) = ClusterDir::joined_or_left(&options.data_dir) else { return Presence::Absent };
+        match (dir.ready(), dir.major()) {
+            (Some(_), _) => Presence::Running,
+            (None, Some(_)) => Presence::Stopped,
+            (None, None) => Presence::Absent,
+        }
+    }
+
     /// Joins the server of the data directory, or brings it up. Blocks until it is ready for queries.
     pub fn start(options: &EmbeddedOptions) -> Result<Self, EmbeddedError> {
         options.checked_settings()?;

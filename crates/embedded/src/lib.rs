@@ -30,7 +30,7 @@ pub mod command;
 mod error;
 
 pub use binaries::{Binaries, SUPPORTED_MAJORS};
-pub use embedded::{Closed, Embedded};
+pub use embedded::{Closed, Embedded, Presence};
 pub use error::EmbeddedError;
 pub use options::{Download, Durability, EmbeddedOptions, Progress};
 pub use places::Places;

@@ -52,7 +52,7 @@ pub enum Durability {
     Disposable,
 }
 
-/// News of slow steps, for whoever waits at a terminal.
+/// News of slow steps, for whoever waits at a terminal, and of a server that is down, for whoever reads the program's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
@@ -75,6 +75,11 @@ pub enum Progress {
         /// The data directory.
         data_dir: PathBuf,
     },
+    /// The server went down under this program and cannot be started; it is tried again, with pauses of up to half a minute.
+    Down {
+        /// Why, in a sentence.
+        why: String,
+    },
 }
 
 impl fmt::Display for Progress {
@@ -88,6 +93,7 @@ impl fmt::Display for Progress {
             Self::Starting { version, data_dir } => {
                 write!(f, "starting PostgreSQL {version} in {}", data_dir.display())
             }
+            Self::Down { why } => write!(f, "the private PostgreSQL is down: {why}"),
         }
     }
 }

@@ -6,12 +6,12 @@
 mod duty;
 mod guard;
 mod initdb;
+mod logs;
 mod server;
 
 pub(crate) use duty::Duty;
 pub(crate) use guard::guard;
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -22,9 +22,6 @@ use crate::binaries::Binaries;
 use crate::cluster_dir::ClusterDir;
 use crate::error::EmbeddedError;
 use crate::identity::RunAs;
-
-/// Logs larger than this are put aside at the next start; one old one is kept.
-const LOG_BYTES_MAX: u64 = 10 << 20;
 
 /// A supervisor that this program started.
 #[derive(Debug)]
@@ -64,7 +61,7 @@ impl Supervisor {
         // A process group of its own, or Ctrl-C at the program would end the server under everybody else.
         let mut command = Command::new(program);
         command.args(leading).arg("supervise").args(duty.arguments()).current_dir("/").process_group(0);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(append(&dir.supervisor_log())?);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(logs::append(&dir.supervisor_log())?);
         let child = command.spawn().map_err(EmbeddedError::program(Path::new(program)))?;
         Ok(Self { child })
     }
@@ -108,15 +105,6 @@ fn read_failure(line: &str) -> Option<EmbeddedError> {
 /// Writes a line to this process's log. `eprintln!` would end it when the disk is full, just when it is needed most.
 pub(crate) fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// Opens a log at its end.
-fn append(path: &Path) -> Result<File, EmbeddedError> {
-    if fs::metadata(path).is_ok_and(|found| found.len() > LOG_BYTES_MAX) {
-        // It fails when another program that starts just now did it. A log that stays long is no reason not to start.
-        let _ = fs::rename(path, path.with_extension("log.1"));
-    }
-    OpenOptions::new().create(true).append(true).open(path).map_err(EmbeddedError::file("open", path))
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@
 //! ```
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reveille::database::{Database, DatabaseOptions};
 use reveille::jobs::{Jobs, JobsOptions, NewJob, Worker};
+use tokio::sync::Notify;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -16,16 +18,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let database = Database::connect(DatabaseOptions::new(url)).await?;
     database.migrate().await?;
     let jobs = Jobs::open(&database, JobsOptions::default());
+    let greeted = Arc::new(Notify::new());
+    let greeting = Arc::clone(&greeted);
     let worker = Worker::builder(&jobs)
-        .handler::<String, _>("greet", |name, job| async move { println!("hello, {name}, from job {}", job.id()) })
+        .handler::<String, _>("greet", move |name, job| {
+            let greeted = Arc::clone(&greeting);
+            async move {
+                println!("hello, {name}, from job {}", job.id());
+                greeted.notify_one();
+            }
+        })
         .start()
         .await?;
 
     jobs.enqueue(NewJob::new("greet", &"world")?).await?;
 
-    while jobs.figures().kinds.values().map(|kind| kind.success).sum::<u64>() == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    greeted.notified().await;
     worker.drain(Duration::from_secs(5)).await;
     jobs.close().await;
     database.close().await;

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Says `waiting` when it hears of commits, `did <id> <arguments>` for each job, and `polled` when it looked for jobs without having
-//! been woken. A third argument is the heartbeat in seconds; `REVEILLE_NOTIFY=off` and `REVEILLE_FALLBACK_INTERVAL_S=2` are heeded.
+//! been woken. A third argument is the heartbeat in seconds; `REVEILLE_NOTIFY=off` and `REVEILLE_FALLBACK_INTERVAL_S=2` are heeded:
+//! then it hears of nothing, and never says `waiting`.
 //! Ends with its standard input.
 
 use std::error::Error;

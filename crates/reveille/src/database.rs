@@ -3,8 +3,9 @@
 //! Owns every connection of this process to that database: a few shared by callers, one for each lane that asks. Promises
 //! sessions that may write, under READ COMMITTED, with limits on statements and locks; errors that say in one sentence
 //! what is true and what to do; and a [`close`](Database::close) that leaves nothing behind. Refuses servers and schemas
-//! it does not understand. Knows nothing of messages and jobs, and reads no environment; the only files it reads are
-//! the root certificates of the system or of `sslrootcert`.
+//! it does not understand. Of messages and jobs it knows the schema that holds them, the names of their queues in hints, and
+//! the questions that the doctor asks about them; it runs none of their statements. Reads no environment; the only files it
+//! reads are the root certificates of the system or of `sslrootcert`.
 //!
 //! Read on in the order of a connection's life: [`options`](DatabaseOptions), `address`, `tls`, `connector`, `driver`,
 //! [`connection`](Connection), [`transaction`](Transaction), `resolve`; beside it `statement`, `lane`, `migrate`, `examine`.
@@ -16,7 +17,8 @@ use tracing::{info, warn};
 
 use migrate::Migrator;
 use migrate::source::OURS;
-use pool::Pool;
+use ping::Probe;
+use pool::{Administering, Pool};
 use shared::Shared;
 use version::Support;
 
@@ -38,6 +40,7 @@ mod plans;
 mod pool;
 mod resolve;
 mod retry;
+mod rights;
 mod schema_name;
 mod session;
 mod shared;
@@ -91,6 +94,7 @@ pub struct Database {
     version: Arc<ServerVersion>,
     warnings: Arc<[Warning]>,
     wake: Arc<wake::Service>,
+    probe: Arc<Probe>,
 }
 
 impl Database {
@@ -124,7 +128,8 @@ impl Database {
         info!(server = connection.place().server, %version, schema = %shared.settings.schema, "connected to PostgreSQL");
         drop(connection);
         let wake = Arc::new(wake::Service::new(Arc::clone(&shared)));
-        Ok(Self { shared, pool: Arc::new(pool), version: Arc::new(version), warnings: warnings.into(), wake })
+        let probe = Arc::new(Probe::new(Arc::clone(&shared)));
+        Ok(Self { shared, pool: Arc::new(pool), version: Arc::new(version), warnings: warnings.into(), wake, probe })
     }
 
     /// The same database with another schema, for a crate that keeps tables of its own: a few connections more, but the
@@ -146,9 +151,15 @@ impl Database {
         self.pool.get().await
     }
 
-    /// Whether PostgreSQL answers. Opens no connection while one is there.
+    /// As [`acquire`](Self::acquire), for reads and changes of administration, which may be slow: they get half of the shared
+    /// connections at most.
+    pub(crate) async fn administer(&self) -> Result<Administering, DatabaseError> {
+        self.pool.get_for_administration().await
+    }
+
+    /// Whether PostgreSQL answers, on a connection of its own that is opened by the first question and kept.
     pub async fn ping(&self) -> Result<(), DatabaseError> {
-        ping::ping(&self.pool).await
+        self.probe.ping().await
     }
 
     /// The version of the server.

@@ -43,10 +43,10 @@ mod transaction;
 pub use crate::database::lane::LaneFigures;
 pub use browse::{Browse, Found, GroupView, MessageState, Seen};
 pub use dead::{DeadLetter, DeadLetterId, DeadLetterPage, DeadLetters};
-pub use error::{MessagesError, NameError};
+pub use error::{MessagesError, NameError, SharedError};
 pub use figures::MessagesFigures;
 pub use group::Subscription;
-pub use groups::{Available, Began, DeletedGroup, GroupDescription, GroupState, PartitionLag, Subscriptions};
+pub use groups::{Available, Began, DeletedGroup, GroupDescription, GroupState, PartitionLag, QueueLag, Subscriptions};
 pub use ids::{LeaseId, MessageId, PartitionUid};
 pub use maintain::{ChoreReport, Upkeep};
 pub use message::{Batch, Message, PartitionLease};
@@ -84,6 +84,12 @@ struct Parts {
 }
 
 impl Messages {
+    /// How many connections messages of one process open at most beside those of the
+    /// [database](crate::database::DatabaseOptions::connections_max): for pushes, for new queues
+    /// and partitions, for settling, and for pops. A program that
+    /// asks for the [`Next`] of a partition has one more.
+    pub const CONNECTIONS: usize = push::LANES.len() + push::MAKERS.len() + settle::LANES.len() + pop::LOOKS.len();
+
     /// On a database whose schema is up to date. Opens no connection yet: each lane does with its first work.
     pub fn new(database: &Database, options: MessagesOptions) -> Self {
         let ground = Arc::new(Ground::new(database.clone(), options));

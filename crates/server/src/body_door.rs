@@ -1,19 +1,20 @@
 //! Takes in the body of a request, whole, before any route sees it.
 //!
 //! Promises that a body is within the limit and complete in time, and that all of them together stay within a budget of
-//! bytes. A route therefore never holds anything while it waits for its client's bytes.
+//! bytes, each until the last of its bytes is dropped. A route therefore never holds anything while it waits for its client's
+//! bytes. Refuses a body where no route reads one: it would be kept for as long as a pop waits.
 
 use std::pin::pin;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use tokio::time::timeout;
 
-use crate::budget::{Budget, Share};
+use crate::budget::{Budget, Share, held};
 use crate::fault::OVERLOADED;
 use crate::options::Limits;
 use crate::problem::Problem;
@@ -21,6 +22,8 @@ use crate::problem::Problem;
 const TOO_LARGE: Problem =
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "the body is larger than this server accepts");
 const TOO_SLOW: Problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "the body did not arrive in time");
+const UNEXPECTED: Problem =
+    Problem::new(StatusCode::BAD_REQUEST, "unexpected_body", "nothing reads the body of this request; send none");
 const BROKEN: Problem = Problem::new(StatusCode::BAD_REQUEST, "body_broken", "the body could not be read");
 
 /// Half of what a connection reads into.
@@ -30,7 +33,7 @@ const COPIED_MAX: usize = 4096;
 #[derive(Debug, Clone)]
 pub(crate) struct Doorway {
     pub(crate) limits: Arc<Limits>,
-    /// Bytes of bodies that came and whose requests are not answered yet.
+    /// Bytes of bodies that came and are still needed.
     pub(crate) bodies: Budget,
 }
 
@@ -46,34 +49,39 @@ impl<S: Sync> FromRequest<S> for Whole {
 }
 
 impl Doorway {
-    /// The body, whole; what it takes of the budget goes to the share.
-    pub(crate) async fn take_in(&self, body: Incoming, share: &mut Share) -> Result<Bytes, Problem> {
+    /// The body, whole; it holds its share of the budget.
+    pub(crate) async fn take_in(&self, method: &Method, body: Incoming) -> Result<Bytes, Problem> {
         if body.is_end_stream() {
             return Ok(Bytes::new());
         }
-        timeout(self.limits.body_timeout, self.read(body, share)).await.unwrap_or(Err(TOO_SLOW))
+        let (most, beyond) = match *method {
+            Method::POST | Method::PUT | Method::PATCH => (self.limits.max_body, TOO_LARGE),
+            _ => (0, UNEXPECTED),
+        };
+        timeout(self.limits.body_timeout, self.read(body, most, beyond)).await.unwrap_or(Err(TOO_SLOW))
     }
 
-    async fn read(&self, body: Incoming, share: &mut Share) -> Result<Bytes, Problem> {
+    async fn read(&self, body: Incoming, most: usize, beyond: Problem) -> Result<Bytes, Problem> {
         // A client that announces too much is told before it sends it.
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-        if announced > self.limits.max_body {
-            return Err(TOO_LARGE);
+        if announced > most {
+            return Err(beyond);
         }
+        let mut share = Share::default();
         let mut body = pin!(body);
         let mut pieces = Pieces::Nothing;
         while let Some(frame) = body.frame().await {
             let Ok(bytes) = frame.map_err(|_| BROKEN)?.into_data() else { continue };
-            if pieces.len() + bytes.len() > self.limits.max_body {
-                return Err(TOO_LARGE);
+            if pieces.len() + bytes.len() > most {
+                return Err(beyond);
             }
             // By what has come, not by what was announced: a client that dawdles takes no room from others.
-            if !self.bodies.take(share, bytes.len()) {
+            if !self.bodies.take(&mut share, bytes.len()) {
                 return Err(OVERLOADED);
             }
             pieces.add(bytes, announced);
         }
-        Ok(pieces.whole())
+        Ok(pieces.whole(share))
     }
 }
 
@@ -109,13 +117,13 @@ impl Pieces {
         }
     }
 
-    fn whole(self) -> Bytes {
+    fn whole(self, share: Share) -> Bytes {
         match self {
             Self::Nothing => Bytes::new(),
             // As a part of the connection's buffer it would keep the whole of it for as long as its messages are on their way.
-            Self::One(bytes) if bytes.len() <= COPIED_MAX => Bytes::copy_from_slice(&bytes),
-            Self::One(bytes) => bytes,
-            Self::Many(bytes) => bytes.freeze(),
+            Self::One(bytes) if bytes.len() <= COPIED_MAX => held(bytes.to_vec(), share),
+            Self::One(bytes) => held(bytes, share),
+            Self::Many(bytes) => held(bytes, share),
         }
     }
 }

@@ -48,19 +48,25 @@ impl Budget {
         true
     }
 
+    /// What there is, for what cannot be refused any more.
+    pub(crate) fn take_what_is_left(&self) -> Share {
+        let left = u32::try_from(self.room.available_permits()).unwrap_or(u32::MAX);
+        Share { permit: Arc::clone(&self.room).try_acquire_many_owned(left).ok(), left: 0 }
+    }
+
     /// How many bytes are taken.
     pub(crate) fn taken(&self) -> usize {
         (self.pieces - self.room.available_permits()) * PIECE
     }
 }
 
-/// Bytes that hold their share until the last of them was given to the system.
-pub(crate) fn held(bytes: Vec<u8>, share: Share) -> Bytes {
-    struct Held(Vec<u8>, #[expect(dead_code, reason = "dropped with the bytes")] Share);
+/// Bytes that hold their share until the last of them is dropped.
+pub(crate) fn held<B: AsRef<[u8]> + Send + 'static>(bytes: B, share: Share) -> Bytes {
+    struct Held<B>(B, #[expect(dead_code, reason = "dropped with the bytes")] Share);
 
-    impl AsRef<[u8]> for Held {
+    impl<B: AsRef<[u8]>> AsRef<[u8]> for Held<B> {
         fn as_ref(&self) -> &[u8] {
-            &self.0
+            self.0.as_ref()
         }
     }
 

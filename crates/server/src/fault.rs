@@ -45,6 +45,7 @@ impl From<MessagesError> for Problem {
             MessagesError::OutOfRange { .. } => (StatusCode::BAD_REQUEST, "out_of_range"),
             MessagesError::Nul { .. } => (StatusCode::BAD_REQUEST, "invalid_request"),
             MessagesError::PayloadTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large"),
+            MessagesError::TooManyGroups { .. } => (StatusCode::CONFLICT, "too_many_groups"),
             MessagesError::QueueFull { .. } => (StatusCode::TOO_MANY_REQUESTS, "queue_full"),
             MessagesError::NoKey { .. } | MessagesError::NoWriteKey { .. } => {
                 (StatusCode::CONFLICT, "no_encryption_key")
@@ -70,6 +71,11 @@ fn of_database(error: &DatabaseError) -> Problem {
         DatabaseError::Data { .. } => REFUSED_VALUES,
         DatabaseError::UnknownOutcome { .. } => UNKNOWN_OUTCOME,
         DatabaseError::Closed => CLOSING,
+        // The database is well; it is we who have too much to ask it.
+        DatabaseError::Busy { .. } => {
+            debug!(%error, "all connections for callers are busy");
+            OVERLOADED
+        }
         // Set right by whoever runs the database; until then nothing works, and clients may wait for it. Before what passes by
         // itself: a standby may be promoted, or may be the wrong address for ever, and then the log must say so.
         DatabaseError::ReadOnly { .. } | DatabaseError::Refused { .. } | DatabaseError::MissingDatabase { .. } => {

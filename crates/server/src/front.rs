@@ -1,4 +1,5 @@
-//! What every request goes through: whoever asks is judged, its body is taken in, its route is called, and it is answered in time.
+//! What every request goes through: its sender is judged, its body is taken in, its route is called, it is answered in time, and the
+//! answer is weighed.
 //!
 //! Promises an answer also when a route panics. These are no layers of the router, for each of those costs every request half a
 //! dozen allocations and a box for its future: of a message that is pushed alone they were about a fifth.
@@ -6,13 +7,12 @@
 //! Next: [`crate::origin`], [`crate::body_door`], then [`crate::router`].
 
 use std::any::Any;
-use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::http::header::{CONNECTION, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -25,18 +25,25 @@ use tokio::time::timeout;
 use tracing::error;
 
 use crate::body_door::Doorway;
-use crate::budget::Share;
+use crate::client::Client;
 use crate::content::{self, Said};
 use crate::fault::DEFECT;
 use crate::origin::Callers;
 use crate::problem::Problem;
-use crate::router;
 use crate::service::Service;
+use crate::{api, router, scales};
 
 const TOO_LONG: Problem = Problem::new(
     StatusCode::SERVICE_UNAVAILABLE,
     "timeout",
     "it took too long; whether it was done is not known, and asking again with the same ids is safe",
+);
+
+/// Seen by a client that only stopped sending, or that sent too much behind a pop that waits.
+const CLIENT_LEFT: Problem = Problem::new(
+    StatusCode::BAD_REQUEST,
+    "client_left",
+    "a pop needs a connection that stays open and quiet; nothing was handed out",
 );
 
 /// Where requests come in. Clones share everything.
@@ -57,23 +64,43 @@ impl Front {
         Self(Arc::new(Parlour { callers, doorway, router, service: Arc::clone(service) }))
     }
 
-    async fn answer(self, request: Request<Incoming>) -> Response {
+    pub(crate) async fn answer(self, request: Request<Incoming>, client: &Client) -> Response {
         let (head, body) = request.into_parts();
-        let mut share = Share::default();
-        let answer = match self.take_in(&head, body, &mut share).await {
-            Ok(body) => self.route(Request::from_parts(head, Body::from(body))).await,
-            Err(problem) => problem.into_response(),
+        let body = match self.take_in(&head, body).await {
+            Ok(body) => Body::from(body),
+            Err(problem) => {
+                client.leave_unread();
+                return problem.into_response();
+            }
         };
-        // Of the budget it was in use until here.
-        drop(share);
-        answer
+        let request = Request::from_parts(head, body);
+        // A pop weighs its own answer, because it can give its messages back.
+        if api::may_wait(request.uri().path()) {
+            return self.pop(request, client).await;
+        }
+        let method = request.method().clone();
+        let answer = self.route(request).await;
+        scales::weigh(&self.0.service, &method, answer).await
+    }
+
+    /// Of a client that is gone nothing is waited for: what was claimed for it goes to the next one.
+    async fn pop(&self, request: Request<Body>, client: &Client) -> Response {
+        tokio::select! {
+            biased;
+            () = client.left() => {
+                let mut answer = CLIENT_LEFT.into_response();
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                answer
+            }
+            answer = self.route(request) => answer,
+        }
     }
 
     /// The body of a request that may be asked.
-    async fn take_in(&self, head: &Parts, body: Incoming, share: &mut Share) -> Result<Bytes, Problem> {
+    async fn take_in(&self, head: &Parts, body: Incoming) -> Result<Bytes, Problem> {
         self.0.callers.admit(head)?;
         let said = content::judge(&head.headers, &body)?;
-        let body = self.0.doorway.take_in(body, share).await?;
+        let body = self.0.doorway.take_in(&head.method, body).await?;
         if said == Said::Other && !body.is_empty() { Err(content::NOT_JSON) } else { Ok(body) }
     }
 
@@ -96,17 +123,6 @@ impl Front {
         error!(message_of_panic = text.unwrap_or("none"), "a request panicked: this is a defect, please report it");
         self.0.service.figures.panics.add(1);
         DEFECT.into_response()
-    }
-}
-
-impl HyperService<Request<Incoming>> for Front {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let front = self.clone();
-        Box::pin(async move { Ok(front.answer(request).await) })
     }
 }
 

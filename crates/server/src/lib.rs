@@ -16,6 +16,7 @@ mod options;
 mod server;
 
 mod bad_heads;
+mod client;
 mod connection;
 mod stall;
 
@@ -26,10 +27,12 @@ mod front;
 mod origin;
 mod problem;
 mod router;
+mod scales;
 
 mod api;
 mod fault;
 mod figures;
+mod heavy;
 mod service;
 mod wire;
 

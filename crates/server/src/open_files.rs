@@ -1,27 +1,48 @@
-//! Room for as many sockets as there may be clients.
+//! Room for as many sockets as there may be clients, or fewer clients.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 /// For the database, the logs, and whoever embeds us.
 const OTHERS: u64 = 256;
+/// Where the limit leaves next to nothing beside the others, clients get at least one of so many.
+const AT_LEAST_OF: u64 = 8;
 
-/// Raise our own limit on open files as far as is needed and allowed. A server whose limit is too low would refuse clients
-/// long before `max_connections`, and in a way that looks like a network fault.
-pub(crate) fn make_room(connections: usize) {
+/// Raise our own limit on open files as far as is needed and allowed, and tell how many connections there is room for. A server
+/// with more clients than files could open no connection to its database, and a new client would hear nothing at all.
+pub(crate) fn make_room(connections: usize) -> usize {
     let needed = connections as u64 + OTHERS;
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return connections };
     if soft >= needed {
-        return;
+        return connections;
     }
     let wanted = needed.min(hard);
-    match setrlimit(Resource::RLIMIT_NOFILE, wanted, hard) {
-        Ok(()) => debug!(from = soft, to = wanted, "raised the limit on open files"),
-        Err(error) => warn!(%error, limit = soft, needed, "cannot raise the limit on open files"),
+    let limit = match setrlimit(Resource::RLIMIT_NOFILE, wanted, hard) {
+        Ok(()) => {
+            debug!(from = soft, to = wanted, "raised the limit on open files");
+            wanted
+        }
+        Err(error) => {
+            warn!(%error, limit = soft, needed, "cannot raise the limit on open files");
+            soft
+        }
+    };
+    let room = room_in(limit).min(connections);
+    if room < connections {
+        info!(
+            limit,
+            asked = connections,
+            connections = room,
+            "fewer clients may connect: the limit on open files is lower"
+        );
     }
-    if hard < needed {
-        warn!(limit = hard, needed, "the hard limit on open files allows fewer clients than max_connections says");
-    }
+    room
+}
+
+/// How many connections a limit on files has room for.
+fn room_in(limit: u64) -> usize {
+    let room = limit.saturating_sub(OTHERS).max(limit / AT_LEAST_OF).max(1);
+    usize::try_from(room).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
@@ -32,10 +53,16 @@ mod tests {
     fn there_is_room_afterwards_or_as_much_as_is_allowed() {
         let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
 
-        make_room(2000);
+        let room = make_room(2000);
 
         let (soft, same) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         assert!(soft >= (2000 + OTHERS).min(hard), "{soft} of {hard}");
         assert_eq!(same, hard);
+        assert!(room == 2000 || room == room_in(hard), "{room} of {hard}");
+    }
+
+    #[test]
+    fn clients_leave_files_to_the_others() {
+        assert_eq!([20_000, 300, 256, 64, 0].map(room_in), [19_744, 44, 32, 8, 1]);
     }
 }

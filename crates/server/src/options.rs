@@ -3,6 +3,7 @@
 //! Next: [`ServerOptions::bind`] opens the socket, [`crate::Server::run`] serves it.
 
 mod callers;
+mod limits;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -10,19 +11,14 @@ use std::time::Duration;
 use reveille::database::Database;
 use reveille::messages::{MessagesOptions, Subscription};
 use tokio::net::TcpListener;
-use tracing::info;
+
+pub(crate) use limits::Limits;
 
 use crate::error::ServerError;
 use crate::open_files;
 use crate::origin::Callers;
 use crate::server::{Door, Server, ServerHandle};
 use crate::service::PopDefaults;
-
-/// Beyond this the memory of the connections alone is the limit.
-const MOST_CONNECTIONS: usize = 1_000_000;
-/// One connection of so many is kept for those who do not wait. Without it long polls could take them all, and then
-/// nobody could push, ack, or ask whether the server lives.
-const KEPT_OF: usize = 10;
 
 /// Where to listen, and what clients may cost.
 #[derive(Debug, Clone)]
@@ -33,35 +29,11 @@ pub struct ServerOptions {
     pub(crate) callers: Callers,
 }
 
-/// What one client, and all of them, may cost.
-#[derive(Debug, Clone)]
-pub(crate) struct Limits {
-    pub(crate) max_connections: usize,
-    pub(crate) head_timeout: Duration,
-    pub(crate) body_timeout: Duration,
-    pub(crate) write_timeout: Duration,
-    pub(crate) max_body: usize,
-    pub(crate) max_in_flight: usize,
-    pub(crate) max_waiters: usize,
-    pub(crate) request_timeout: Duration,
-    pub(crate) drain_timeout: Duration,
-}
-
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 6632).into(),
-            limits: Limits {
-                max_connections: 20_000,
-                head_timeout: Duration::from_secs(30),
-                body_timeout: Duration::from_secs(30),
-                write_timeout: Duration::from_secs(30),
-                max_body: 24 * 1024 * 1024,
-                max_in_flight: 256 * 1024 * 1024,
-                max_waiters: 18_000,
-                request_timeout: Duration::from_secs(30),
-                drain_timeout: Duration::from_secs(10),
-            },
+            limits: Limits::default(),
             defaults: PopDefaults::default(),
             callers: Callers::default(),
         }
@@ -78,7 +50,7 @@ impl ServerOptions {
         self
     }
 
-    /// How many clients may be connected. One more is told to come back later.
+    /// How many clients may be connected. One more is told to come back later. Fewer, where the limit on open files is lower.
     ///
     /// Default: 20000 connections. Zero is refused, and so is more than a million.
     #[must_use]
@@ -106,7 +78,7 @@ impl ServerOptions {
         self
     }
 
-    /// How long a client may take no byte of an answer that waits for it.
+    /// How long a client has for each mebibyte of an answer that waits for it, or for the rest of it if that is less.
     ///
     /// Default: 30 s. Zero is refused.
     #[must_use]
@@ -153,6 +125,15 @@ impl ServerOptions {
         self
     }
 
+    /// How long a pop may wait. One that asks for more waits so long.
+    ///
+    /// Default: 5 min. Zero: no pop waits.
+    #[must_use]
+    pub fn max_poll_timeout(mut self, limit: Duration) -> Self {
+        self.limits.max_poll_timeout = limit;
+        self
+    }
+
     /// How long a pop waits that does not say.
     ///
     /// Default: 30 s. Zero: such a pop does not wait.
@@ -191,26 +172,7 @@ impl ServerOptions {
 
     /// Check every option, without opening anything.
     pub fn check(&self) -> Result<(), ServerError> {
-        let (limits, callers) = (&self.limits, &self.callers);
-        let faults = [
-            (limits.max_connections == 0, "a limit of zero connections would answer nobody"),
-            (limits.max_connections > MOST_CONNECTIONS, "a limit of more than a million connections is none"),
-            (limits.head_timeout.is_zero(), "a head timeout of zero would answer nobody"),
-            (limits.body_timeout.is_zero(), "a body timeout of zero would read no body"),
-            (limits.write_timeout.is_zero(), "a write timeout of zero would finish no answer"),
-            (limits.request_timeout.is_zero(), "a request timeout of zero would answer nobody"),
-            (limits.max_waiters == 0, "a limit of zero waiters would let nobody pop"),
-            (
-                !callers.hosts.iter().all(|host| Callers::is_host(host)),
-                "an allowed host is a name such as queue.example, without scheme, port and path",
-            ),
-            (
-                !callers.origins.iter().all(|origin| Callers::is_origin(origin)),
-                "an allowed origin is spelt as browsers do, such as https://app.example or http://app.example:8080",
-            ),
-        ];
-        let faults: Vec<&'static str> =
-            faults.into_iter().filter_map(|(holds, fault)| holds.then_some(fault)).collect();
+        let faults: Vec<&'static str> = self.limits.faults().into_iter().chain(self.callers.faults()).collect();
         if !faults.is_empty() {
             return Err(ServerError::Options(faults));
         }
@@ -224,29 +186,11 @@ impl ServerOptions {
     /// meanwhile wait.
     pub async fn bind(mut self) -> Result<Door, ServerError> {
         self.check()?;
+        self.limits.max_connections = open_files::make_room(self.limits.max_connections);
         self.limits.keep_seats();
-        open_files::make_room(self.limits.max_connections);
         let listener = TcpListener::bind(self.listen).await.map_err(ServerError::binding(self.listen))?;
         let address = listener.local_addr().map_err(ServerError::binding(self.listen))?;
         Ok(Door { listener, address, limits: self.limits, defaults: self.defaults, callers: self.callers })
-    }
-}
-
-impl Limits {
-    /// Of a single connection nothing can be kept.
-    fn keep_seats(&mut self) {
-        let kept = self.max_connections.div_ceil(KEPT_OF);
-        let room = (self.max_connections - kept).max(1);
-        if self.max_waiters > room {
-            let (asked, connections) = (self.max_waiters, self.max_connections);
-            info!(
-                asked,
-                waiters = room,
-                connections,
-                "fewer pops may wait than was asked: the other connections are kept"
-            );
-            self.max_waiters = room;
-        }
     }
 }
 
@@ -284,19 +228,6 @@ mod tests {
         for listen in ["127.0.0.1:0", "127.8.8.8:1", "[::1]:6632", "[::ffff:127.0.0.1]:6632"] {
             assert!(ServerOptions::default().listen(listen.parse().unwrap()).check().is_ok(), "{listen}");
         }
-    }
-
-    #[test]
-    fn waiters_leave_connections_to_the_others() {
-        let effective = |connections, waiters| {
-            let mut options = ServerOptions::default().max_connections(connections).max_waiters(waiters);
-            options.limits.keep_seats();
-            options.limits.max_waiters
-        };
-
-        assert_eq!(effective(20_000, ServerOptions::default().limits.max_waiters), 18_000);
-        assert_eq!([effective(20_000, 20_000), effective(20_000, 5)], [18_000, 5]);
-        assert_eq!([effective(11, 11), effective(10, 11), effective(2, 9), effective(1, 9)], [9, 9, 1, 1]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub const SOURCE: &str = "todo";
 /// The next due of every waited queue, by the database's clock: one step into the index for each, however long it is.
 pub(crate) const SURVEY: &str = "select waited.key, extract(epoch from next.due_at - clock_timestamp())::float8 as due_s \
      from unnest({keys}) as waited (key) \
-     cross join lateral (select due_at from todo where queue = waited.key order by due_at limit 1) as next \
+     cross join lateral (select due_at from public.todo where queue = waited.key order by due_at limit 1) as next \
      where next.due_at < clock_timestamp() + make_interval(secs => {horizon})";
 
 /// Makes the table.
@@ -40,7 +40,7 @@ pub async fn create(client: &Client) {
 /// # Panics
 /// When it cannot.
 pub async fn add_silently(client: &Client, queue: &str, count: i64, due_in_s: f64) {
-    let insert = "insert into todo (queue, due_at)
+    let insert = "insert into public.todo (queue, due_at)
          select $1, clock_timestamp() + make_interval(secs => $3) from generate_series(1, $2::bigint)";
     client.execute(insert, &[&queue, &count, &due_in_s]).await.expect("rows can be added");
 }

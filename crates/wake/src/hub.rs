@@ -154,6 +154,17 @@ impl<K: Key> Hub<K> {
         self.board().is_known_empty(key)
     }
 
+    /// Forgets that the key was found empty, so that whoever comes for it next looks. Whether nobody waits for it: one that
+    /// somebody waits for stays as it is.
+    pub fn forget(&self, key: &K) -> bool {
+        self.board().forget_unwaited(key)
+    }
+
+    /// The same for every key nobody waits for.
+    pub fn forget_unwaited(&self) {
+        self.board().forget_all_unwaited();
+    }
+
     /// The keys somebody waits for, for the heartbeat to ask about.
     pub fn waited(&self) -> Vec<K> {
         self.board().waited()

@@ -58,6 +58,7 @@ pub struct Pacer {
 impl Pacer {
     /// Starts at `now` with the link as it is: watchful until the first echo, unless there is no hint source by choice.
     pub fn new(options: PaceOptions, link: Link, now: Instant) -> Self {
+        let options = options.within_bounds();
         let pace = match link {
             Link::Off | Link::Proven { .. } => Pace::Long,
             Link::Connecting { .. } => Pace::Watchful { since: now, because: PaceCause::Started },

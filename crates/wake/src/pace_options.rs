@@ -99,7 +99,8 @@ pub struct PaceOptions {
     /// How many consecutive looks must succeed and find nothing before it ends. Default: 5; zero counts as one, because
     /// only a look can end it.
     pub exit_threshold: u32,
-    /// The interval it begins with and returns to whenever work is found. Default: 50 ms.
+    /// The interval it begins with and returns to whenever work is found. Default: 50 ms; less than 1 ms counts as that, because
+    /// zero never grows and would look without a pause.
     pub shortest: Duration,
     /// What the interval grows to while looks are empty or fail. Default: 500 ms.
     pub longest: Duration,
@@ -123,6 +124,13 @@ impl PaceOptions {
         shortest: Duration::from_millis(50),
         longest: Duration::from_millis(500),
     };
+
+    /// With intervals that pause at all, and do not shrink.
+    pub(crate) fn within_bounds(mut self) -> Self {
+        self.shortest = self.shortest.max(Duration::from_millis(1));
+        self.longest = self.longest.max(self.shortest);
+        self
+    }
 }
 
 impl Default for PaceOptions {

@@ -13,7 +13,7 @@ const CALLERS: usize = 100;
 
 static INSERT_MANY: Statement = Statement {
     name: "bench/insert_many",
-    sql: "-- The rows of everyone who waits, one commit.\ninsert into bench_ground (body) select unnest($1)",
+    sql: "-- The rows of everyone who waits, one commit.\ninsert into public.bench_ground (body) select unnest($1)",
     types: &[Type::INT8_ARRAY],
 };
 

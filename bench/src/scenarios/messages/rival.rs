@@ -34,7 +34,7 @@ static PGMQ_DELETE: Statement = Statement {
 };
 static ROW_SEND: Statement = Statement {
     name: "bench/row_send",
-    sql: "-- A row for each message.\ninsert into bench_row (payload) select unnest($1::bytea[])",
+    sql: "-- A row for each message.\ninsert into public.bench_row (payload) select unnest($1::bytea[])",
     types: &[Type::BYTEA_ARRAY],
 };
 static ROW_READ: Statement = Statement {
@@ -42,15 +42,15 @@ static ROW_READ: Statement = Statement {
     // By an array of ids: a join would be planned for a tenth of the table, whatever the limit is.
     sql: "-- Claims the oldest ready rows.
 with picked as materialized (
-  select id from bench_row where state = 0 order by id limit $1 for update skip locked
+  select id from public.bench_row where state = 0 order by id limit $1 for update skip locked
 )
-update bench_row set state = 1, lease_until = clock_timestamp() + interval '1 minute'
+update public.bench_row set state = 1, lease_until = clock_timestamp() + interval '1 minute'
 where id = any (array(select id from picked)) returning id, payload",
     types: &[Type::INT4],
 };
 static ROW_DELETE: Statement = Statement {
     name: "bench/row_delete",
-    sql: "-- Done is deleted.\ndelete from bench_row where id = any($1::bigint[]) and state = 1 returning id",
+    sql: "-- Done is deleted.\ndelete from public.bench_row where id = any($1::bigint[]) and state = 1 returning id",
     types: &[Type::INT8_ARRAY],
 };
 

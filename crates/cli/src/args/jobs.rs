@@ -45,6 +45,8 @@ pub(crate) enum JobStep {
     Pause(ChosenQueue),
     /// End a pause
     Resume(ChosenQueue),
+    /// Let SQL enqueue to a queue without a notification; workers look every fallback interval
+    Quiet(Quieted),
 }
 
 #[derive(Debug, Args)]
@@ -94,6 +96,15 @@ pub(crate) struct Redriven {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Quieted {
+    #[command(flatten)]
+    pub(crate) chosen: ChosenQueue,
+    /// Notify again
+    #[arg(long)]
+    pub(crate) off: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::jobs::NOTHING;
 use super::queues::told;
 use crate::args::messages::{ChosenLetters, Dlq, LetterStep, Letters};
 use crate::exit::{Exit, Failure};
@@ -21,7 +22,10 @@ pub(crate) async fn run(dlq: Dlq, remote: &Remote<'_>) -> Result<Exit, Failure> 
         }
         Some(LetterStep::Redrive(chosen)) => {
             let answer = remote.post("/api/v1/dlq/redrive", chosen.body().to_string()).await?;
-            told(chosen.json, &answer, |answer| counted(answer, "redriven", "put back to work"))
+            let redriven = answer.read::<Value>()?["redriven"].as_u64().unwrap_or(0);
+            told(chosen.json, &answer, |_| Ok(chosen.redriven(redriven)))?;
+            let wanted = u64::try_from(chosen.ids.len()).unwrap_or(u64::MAX).max(1);
+            Ok(if redriven < wanted { Exit::Refused } else { Exit::Done })
         }
         Some(LetterStep::Delete(chosen)) if !chosen.ids.is_empty() => delete(&chosen, remote).await,
         Some(LetterStep::Delete(chosen)) => {
@@ -62,6 +66,14 @@ impl Letters {
 }
 
 impl ChosenLetters {
+    fn redriven(&self, count: u64) -> String {
+        match (count, self.ids.len()) {
+            (0, _) => NOTHING.to_owned(),
+            (count, 0 | 1) => format!("put back to work: {count}\n"),
+            (count, wanted) => format!("put back to work: {count} of {wanted}\n"),
+        }
+    }
+
     fn body(&self) -> Value {
         if !self.ids.is_empty() {
             return json!({ "ids": self.ids });

@@ -1,6 +1,7 @@
 //! `reveille doctor`: every finding in a line, with what to do about it.
 
 use reveille::database::{Examination, ExamineOptions, Finding, Verdict};
+use reveille::messages::Messages;
 use serde_json::{Value, json};
 
 use crate::config::Config;
@@ -8,11 +9,10 @@ use crate::exit::{Exit, Failure};
 use crate::ground::Ground;
 use crate::output;
 
-/// Beside the shared ones, a process has one of its own while it migrates or examines.
-const OWN_CONNECTIONS: usize = 1;
-
 pub(crate) async fn run(json: bool, config: &Config) -> Result<Exit, Failure> {
-    let needed = u32::try_from(config.database.pool_size + OWN_CONNECTIONS).unwrap_or(u32::MAX);
+    // What `serve` opens when it is busy, whichever way it gets to the database.
+    let opened = config.database.options("").connections_max().saturating_add(Messages::CONNECTIONS);
+    let needed = u32::try_from(opened).unwrap_or(u32::MAX);
     let options = ExamineOptions::default().connections_needed(needed);
     let seen = Ground::with(config, async |database| Ok::<_, Failure>(database.examine(&options).await)).await?;
     if json {

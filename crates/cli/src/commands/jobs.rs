@@ -8,20 +8,24 @@ use reveille::database::Database;
 use reveille::jobs::{Cancelled, JobId, Jobs, JobsError, JobsOptions, Redrive};
 use serde_json::json;
 
-use crate::args::jobs::{ChosenJobs, DeadJobs, JobStep, Jobs as Typed, Redriven};
+use crate::args::jobs::{ChosenJobs, ChosenQueue, DeadJobs, JobStep, Jobs as Typed, Quieted, Redriven};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::ground::Ground;
 use crate::output;
 
+/// What a redrive says that found nobody.
+pub(super) const NOTHING: &str = "nothing was put back to work: there is none\n";
+
 pub(crate) async fn run(typed: Typed, config: &Config) -> Result<Exit, Failure> {
-    Ground::with(config, async |database| on(database, typed).await).await
+    let options = config.jobs.clone();
+    Ground::with_existing(config, async |database| on(database, typed, options).await).await
 }
 
-async fn on(database: &Database, typed: Typed) -> Result<Exit, Failure> {
+async fn on(database: &Database, typed: Typed, options: JobsOptions) -> Result<Exit, Failure> {
     // A database without our tables is told in words, and not by the first statement that misses one.
     database.check_schema().await?;
-    let jobs = Jobs::open(database, JobsOptions::default());
+    let jobs = Jobs::open(database, options);
     let done = step(&jobs, typed).await;
     jobs.close().await;
     done
@@ -41,9 +45,11 @@ async fn step(jobs: &Jobs, typed: Typed) -> Result<Exit, Failure> {
         Some(JobStep::Retry(chosen)) => each(chosen, async |id| jobs.retry_now(id).await.map(|()| "runs now")).await,
         Some(JobStep::Cancel(chosen)) => each(chosen, async |id| jobs.cancel(id).await.map(cancelled)).await,
         Some(JobStep::Redrive(which)) => redrive(jobs, which).await,
-        Some(JobStep::Pause(chosen)) => {
-            jobs.pause(&chosen.queue).await?;
-            told(chosen.json, || json!({ "queue": chosen.queue, "paused": true }).to_string(), || "paused\n".to_owned())
+        Some(JobStep::Pause(chosen)) => pause(jobs, &chosen).await,
+        Some(JobStep::Quiet(Quieted { chosen, off })) => {
+            jobs.quiet(&chosen.queue, !off).await?;
+            let said = if off { "notifies again\n" } else { "quiet\n" };
+            told(chosen.json, || json!({ "queue": chosen.queue, "quiet": !off }).to_string(), || said.to_owned())
         }
         Some(JobStep::Resume(chosen)) => {
             jobs.resume(&chosen.queue).await?;
@@ -54,6 +60,18 @@ async fn step(jobs: &Jobs, typed: Typed) -> Result<Exit, Failure> {
             )
         }
     }
+}
+
+/// Any name is a queue, from its first job on: one that nobody has used yet can be paused, and is told, for it may be a slip.
+async fn pause(jobs: &Jobs, chosen: &ChosenQueue) -> Result<Exit, Failure> {
+    let known = jobs.queues().await?.iter().any(|queue| queue.name == chosen.queue);
+    jobs.pause(&chosen.queue).await?;
+    let said = if known {
+        "paused\n".to_owned()
+    } else {
+        format!("paused; {} holds no job yet: the first one will wait\n", chosen.queue)
+    };
+    told(chosen.json, || json!({ "queue": chosen.queue, "paused": true, "known": known }).to_string(), || said)
 }
 
 fn cancelled(how: Cancelled) -> &'static str {
@@ -105,10 +123,11 @@ async fn redrive(jobs: &Jobs, which: Redriven) -> Result<Exit, Failure> {
     let missed: Vec<i64> = which.ids.into_iter().filter(|id| !ids.contains(id)).collect();
     let said = || {
         let missed = missed.iter().map(|id| format!("there is no dead job {id}\n"));
-        missed.chain([format!("put back to work: {}\n", ids.len())]).collect()
+        let done = if ids.is_empty() { NOTHING.to_owned() } else { format!("put back to work: {}\n", ids.len()) };
+        missed.chain([done]).collect()
     };
     told(which.json, || json!({ "redriven": ids, "missed": missed }).to_string(), said)?;
-    Ok(if missed.is_empty() { Exit::Done } else { Exit::Refused })
+    Ok(if missed.is_empty() && !ids.is_empty() { Exit::Done } else { Exit::Refused })
 }
 
 fn told(json: bool, as_json: impl FnOnce() -> String, as_text: impl FnOnce() -> String) -> Result<Exit, Failure> {

@@ -136,6 +136,7 @@ const NAMED_OTHERWISE: &[(&str, &[&str])] = &[
     ("client.server", &["REVEILLE_SERVER_URL"]),
     ("database.url", &["REVEILLE_DATABASE_URL", "DATABASE_URL"]),
     ("database.listen_url", &["REVEILLE_LISTEN_URL"]),
+    ("jobs.notify", &["REVEILLE_NOTIFY"]),
     ("postgres.binaries", &["REVEILLE_PG_BIN"]),
     ("postgres.data_dir", &["REVEILLE_DATA_DIR"]),
     ("postgres.run_as", &["REVEILLE_PG_USER"]),

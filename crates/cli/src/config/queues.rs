@@ -6,7 +6,7 @@ use reveille_wake::{BackoffOptions, PaceOptions};
 use super::reader::Reader;
 
 pub(super) fn read(read: &mut Reader<'_>) -> MessagesOptions {
-    let shortest = read.time("messages.watch_interval");
+    let shortest = read.pause("messages.watch_interval");
     let pace = PaceOptions { shortest, longest: PaceOptions::DEFAULT.longest.max(shortest), ..PaceOptions::DEFAULT };
     let backoff = BackoffOptions {
         base: read.time("messages.watch_pause"),

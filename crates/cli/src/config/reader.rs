@@ -41,8 +41,14 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn address(&mut self, key: &str) -> SocketAddr {
-        let parse =
-            |text: &str| text.parse().map_err(|_| "is no address with a port, such as 127.0.0.1:6632".to_owned());
+        let parse = |text: &str| {
+            // Without a host, or by the name that everybody has for it: this machine.
+            let port =
+                text.strip_prefix("localhost").unwrap_or(text).strip_prefix(':').and_then(|port| port.parse().ok());
+            let here = port.map(|port: u16| (Ipv4Addr::LOCALHOST, port).into());
+            here.or_else(|| text.parse().ok())
+                .ok_or_else(|| "is no address with a port, such as 127.0.0.1:6632".to_owned())
+        };
         self.parsed(key, parse).unwrap_or((Ipv4Addr::LOCALHOST, 0).into())
     }
 
@@ -90,8 +96,26 @@ impl<'a> Reader<'a> {
         Some(self.time(key))
     }
 
+    /// A time between two of the same: without one, a loop would not pause.
+    pub(super) fn pause(&mut self, key: &str) -> Duration {
+        let parse = |text: &str| match units::time(text)? {
+            Duration::ZERO => Err("must be more than 0".to_owned()),
+            time => Ok(time),
+        };
+        self.parsed(key, parse).unwrap_or(Duration::from_secs(1))
+    }
+
+    pub(super) fn some_pause(&mut self, key: &str) -> Option<Duration> {
+        self.some_text(key)?;
+        Some(self.pause(key))
+    }
+
     pub(super) fn switch<T>(&mut self, key: &str, on: T, off: T) -> T {
-        let parse = |text: &str| text.parse().map_err(|_| "is neither true nor false".to_owned());
+        let parse = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "true" | "on" | "yes" | "1" => Ok(true),
+            "false" | "off" | "no" | "0" => Ok(false),
+            _ => Err("is neither true nor false".to_owned()),
+        };
         if self.parsed(key, parse).unwrap_or(true) { on } else { off }
     }
 

@@ -1,6 +1,9 @@
-//! Settings by the names that Queen MQ gave them, so that a deployment can be moved without a new configuration.
+//! Settings by the names that Queen MQ and the jobs' own library gave them, so that a deployment can be moved without a new
+//! configuration.
 //!
 //! Ours are stronger. What has no meaning in this design is accepted and told.
+
+use super::units;
 
 /// Which setting a name means, and the unit of its bare number.
 struct Seed {
@@ -10,6 +13,7 @@ struct Seed {
 }
 
 const SEEDS: &[Seed] = &[
+    Seed { variable: "REVEILLE_FALLBACK_INTERVAL_S", key: "jobs.fallback_interval", unit: "s" },
     Seed { variable: "MAX_INTENTIONS", key: "http.max_waiters", unit: "" },
     Seed { variable: "DEFAULT_TIMEOUT", key: "http.pop_timeout", unit: "ms" },
     Seed { variable: "DEFAULT_BATCH_SIZE", key: "http.pop_batch", unit: "" },
@@ -39,6 +43,7 @@ pub(super) fn with_unit(variable: &str, text: String) -> String {
     let seed = SEEDS.iter().find(|seed| seed.variable == variable);
     let bare = text.trim().bytes().all(|byte| byte.is_ascii_digit());
     match seed {
+        Some(seed) if seed.unit == "s" => units::seconds(&text).unwrap_or(text),
         Some(seed) if bare => format!("{}{}", text.trim(), seed.unit),
         _ => text,
     }
@@ -58,6 +63,8 @@ mod tests {
         assert_eq!(with_unit("DEFAULT_TIMEOUT", "30000".to_owned()), "30000ms");
         assert_eq!(with_unit("DEFAULT_TIMEOUT", "30s".to_owned()), "30s");
         assert_eq!(with_unit("MAX_INTENTIONS", "5".to_owned()), "5");
+        assert_eq!(with_unit("REVEILLE_FALLBACK_INTERVAL_S", "0.5".to_owned()), "500ms");
+        assert_eq!(with_unit("REVEILLE_FALLBACK_INTERVAL_S", "5s".to_owned()), "5s");
         assert_eq!(with_unit("REVEILLE_HTTP_POP_TIMEOUT", "5".to_owned()), "5");
     }
 

@@ -51,6 +51,7 @@ fn the_defaults_are_those_of_the_libraries() {
 
     assert_eq!(format!("{:?}", config.server), format!("{:?}", ServerOptions::default()));
     assert_eq!(format!("{:?}", config.messages), format!("{:?}", MessagesOptions::default()));
+    assert_eq!(format!("{:?}", config.jobs), format!("{:?}", JobsOptions::default()));
     let url = "host=/tmp user=me";
     assert_eq!(format!("{:?}", config.database.options(url)), format!("{:?}", DatabaseOptions::new(url)));
 }
@@ -135,6 +136,47 @@ fn the_seeds_names_are_understood_and_ours_are_stronger() {
         ["maintenance_interval: 2s", "shortest: 80ms", "base: 10ms", "cap: 2s", "threshold: 5", "multiplier: 1.5"]
     {
         assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+/// Zero between two looks is a loop without a pause while the LISTEN connection is down.
+#[test]
+fn an_interval_of_zero_is_refused() {
+    for (variable, key) in [
+        ("POLL_INTERVAL_MS", "messages.watch_interval"),
+        ("REVEILLE_MESSAGES_WATCH_INTERVAL", "messages.watch_interval"),
+        ("REVEILLE_FALLBACK_INTERVAL_S", "jobs.fallback_interval"),
+    ] {
+        let faults =
+            faults_of("reveille serve", &[(variable, if variable.ends_with("INTERVAL") { "0s" } else { "0" })]);
+
+        assert_eq!(faults.len(), 1, "{variable}: {faults:#?}");
+        assert!(faults[0].contains(key) && faults[0].contains("must be more than 0"), "{faults:#?}");
+    }
+}
+
+#[test]
+fn the_switches_of_jobs_have_the_names_that_the_library_reads() {
+    let variables = [("REVEILLE_NOTIFY", "off"), ("REVEILLE_FALLBACK_INTERVAL_S", "0.5")];
+    let (effective, mut faults) = gathered("reveille serve", &variables);
+
+    let config = Config::read(&mut Reader::new(&effective, &mut faults));
+
+    assert_eq!(faults.sentences(), [""; 0]);
+    let read = JobsOptions::from_environment(|name| {
+        variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
+    });
+    assert_eq!(format!("{:?}", config.jobs), format!("{:?}", read.unwrap()));
+}
+
+#[test]
+fn this_machine_is_understood_by_its_name_and_without_one() {
+    for typed in ["localhost:6800", ":6800", "127.0.0.1:6800"] {
+        let (effective, mut faults) = gathered(&format!("reveille serve --listen {typed}"), &[]);
+
+        let address = Reader::new(&effective, &mut faults).address("http.listen");
+
+        assert_eq!((address.to_string().as_str(), faults.sentences()), ("127.0.0.1:6800", &[][..]), "{typed}");
     }
 }
 

@@ -61,7 +61,7 @@ async fn queues_are_listed_with_what_they_hold() {
     let house = House::new().await;
     house.enqueue("'mail', '{}', queue => 'mail'").await;
     house.enqueue("'mail', '{}', queue => 'mail', delay => '1 h'").await;
-    house.ok(&["pause", "mail"]).await;
+    assert_eq!(house.ok(&["pause", "mail"]).await, "paused\n");
 
     let table = house.ok(&[]).await;
     let listed: Value = serde_json::from_str(&house.ok(&["--json"]).await).unwrap();
@@ -178,4 +178,75 @@ async fn what_cannot_be_is_told_with_its_code() {
     let ran = house.home.run(&["jobs", "--database-url", &empty.url()]).await;
     ran.assert_code(1);
     assert!(ran.sentence().contains("run `reveille migrate up`"), "{ran:?}");
+}
+
+/// All workers are dead: the age that an operator alarms on counts from the end of the lease.
+#[tokio::test]
+async fn a_job_whose_lease_has_ended_is_listed_as_ready_with_its_age() {
+    let house = House::new().await;
+    let id = house.enqueue("'k', '{}', queue => 'slow'").await;
+    let lost =
+        "update reveille.job set nonce = 7, worker = 'w', epoch = 1, attempt = 1, due_at = now() - interval '90 s'";
+    house.db.client().await.batch_execute(lost).await.unwrap();
+
+    let listed: Value = serde_json::from_str(&house.ok(&["--json"]).await).unwrap();
+
+    let queue = &listed["queues"][0];
+    assert_eq!((&queue["ready"], &queue["running"]), (&json!(1), &json!(0)));
+    assert!(queue["oldest_ready_s"].as_f64().unwrap() >= 90.0, "{queue}");
+    assert_eq!(house.state(id).await, "ready");
+}
+
+#[tokio::test]
+async fn a_redrive_of_nothing_is_told_with_code_1() {
+    let house = House::new().await;
+
+    for typed in [&["redrive", "--all"][..], &["redrive", "--queue", "mail"]] {
+        let ran = house.run(typed).await;
+
+        ran.assert_code(1);
+        assert_eq!(ran.stdout, "nothing was put back to work: there is none\n");
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_nobody_has_used_yet_is_paused_and_that_is_told() {
+    let house = House::new().await;
+
+    assert_eq!(house.ok(&["pause", "mial"]).await, "paused; mial holds no job yet: the first one will wait\n");
+    assert_eq!(house.ok(&["pause", "mial"]).await, "paused\n", "by now something is said about it");
+    assert_eq!(house.ok(&["quiet", "mial"]).await, "quiet\n");
+    let listed: Value = serde_json::from_str(&house.ok(&["--json"]).await).unwrap();
+    assert_eq!((&listed["queues"][0]["paused"], &listed["queues"][0]["quiet"]), (&json!(true), &json!(true)));
+    assert_eq!(house.ok(&["quiet", "mial", "--off"]).await, "notifies again\n");
+}
+
+/// The worker listens, and is told nothing: it finds the job by itself.
+#[tokio::test]
+async fn with_notifications_off_a_command_sends_none() {
+    let house = House::new().await;
+    let database = Database::connect(DatabaseOptions::new(house.db.url()).heartbeat(NEVER)).await.unwrap();
+    let events = Events::new();
+    let told = events.clone();
+    let observer = Arc::new(move |event: &JobEvent| told.record(event.clone()));
+    let options = JobsOptions::default().observer(observer).fallback_interval(Duration::from_millis(200));
+    let jobs = Jobs::open(&database, options);
+    let worker = Worker::builder(&jobs).handler::<Value, _>("k", |_, _: Job| async {});
+    let _worker = worker.start().await.unwrap();
+    let id = JobId(house.dead("default", "refused").await);
+    house.db.client().await.batch_execute("update reveille.job_body set kind = 'k'").await.unwrap();
+    let notified = |event: &JobEvent| *event == JobEvent::Notified;
+    // That of the enqueue, which was not switched off.
+    events.until(notified).await;
+
+    let url = house.db.url();
+    let mut redrive = house.home.command(&["jobs", "redrive", "--all", "--database-url", &url]);
+    let ran = crate::support::finished({
+        redrive.env("REVEILLE_NOTIFY", "off");
+        redrive
+    });
+    ran.await.assert_code(0);
+    events.until(|event| matches!(event, JobEvent::Completed { job, .. } if job.id == id)).await;
+
+    assert_eq!(events.count(notified), 1);
 }

@@ -1,16 +1,20 @@
 //! Each command really run as a process, also its failures.
 
 mod config;
+mod connections;
 mod database_faults;
 mod doctor;
 mod documents;
 mod forged;
+mod full_disk_faults;
 mod jobs;
 mod messages;
 mod migrate;
 mod postgres;
 mod serve;
+mod serve_burst_fault;
 mod serve_crash;
+mod serve_files;
 mod serve_private;
 mod support;
 mod usage;

@@ -325,14 +325,20 @@ async fn dead_letters_are_listed_redriven_and_deleted() {
     let ids: Vec<&str> =
         letters["messages"].as_array().unwrap().iter().map(|letter| letter["id"].as_str().unwrap()).collect();
     let unclear = house.run(&["dlq", "redrive"]).await;
-    let redriven = house.ok(&["dlq", "redrive", ids[0]]).await;
+    let nothing = house.run(&["dlq", "redrive", "99999"]).await;
+    nothing.assert_code(1);
+    assert_eq!(nothing.stdout, "nothing was put back to work: there is none\n");
+    let nowhere = house.run(&["dlq", "redrive", "--queue", "nowhere"]).await;
+    nowhere.assert_code(1);
+    let redriven = house.run(&["dlq", "redrive", ids[0], "99999"]).await;
+    redriven.assert_code(1);
     let back = payloads(&house.pop(&["mail"]).await);
     let deleted = house.ok(&["dlq", "delete", ids[1]]).await;
     let again = house.run(&["dlq", "delete", ids[1]]).await;
 
     assert!(listed.stdout.contains("spoilt") && listed.stdout.ends_with("2 of 2\n"), "{listed:?}");
     unclear.assert_code(2);
-    assert_eq!(redriven.stdout, "put back to work: 1\n");
+    assert_eq!(redriven.stdout, "put back to work: 1 of 2\n");
     assert_eq!(back, ["2"], "the newest is the first of the list");
     assert_eq!(deleted.stdout, format!("deleted {}\n", ids[1]));
     again.assert_code(1);

@@ -65,3 +65,53 @@ async fn the_connection_it_prints_works() {
     assert!(line.contains(&format!(" in {}; psql -h ", data_dir.display())), "{line}");
     assert!(line.ends_with(" -U postgres reveille"), "{line}");
 }
+
+/// The server that answers keeps its data elsewhere, so its jobs are not where this would look.
+#[tokio::test]
+async fn a_listing_of_jobs_starts_no_second_database_beside_a_running_server() {
+    let (serving_home, home) = (Home::new(), Home::new());
+    let mut serving = Serving::start(serving_home.command(SERVE)).await;
+    let server = format!("http://{}", serving.address);
+
+    let elsewhere = home.run(&["jobs", "--server", &server]).await;
+    let there = serving_home.run(&["jobs", "--server", &server]).await;
+
+    elsewhere.assert_code(1);
+    let sentence = elsewhere.sentence();
+    assert!(sentence.contains(&format!("the server at {server} uses another")), "{elsewhere:?}");
+    assert!(sentence.contains("holds no database") && sentence.contains("--data-dir"), "{elsewhere:?}");
+    assert!(!home.data_dir().exists(), "nothing was made");
+    there.assert_code(0);
+    serving.signal(Signal::SIGINT);
+    assert_eq!(serving.exit_code().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_listing_of_jobs_makes_no_database_and_starts_one_that_is_there() {
+    let home = Home::new();
+    let nobody = ["--server", "http://127.0.0.1:9"];
+
+    let absent = home.run(&[&["jobs"], &nobody[..]].concat()).await;
+    assert!(!home.data_dir().exists(), "nothing was made");
+    home.run(&["migrate", "up"]).await.assert_code(0);
+    let stopped = home.run(&[&["jobs"], &nobody[..]].concat()).await;
+
+    absent.assert_code(1);
+    assert!(absent.sentence().contains("holds no database: name one by --database-url"), "{absent:?}");
+    stopped.assert_code(0);
+    nothing_left(&home.data_dir()).await;
+}
+
+/// A shell without job control starts `reveille serve &` with SIGINT ignored, nohup with SIGHUP.
+#[tokio::test]
+async fn signals_that_were_ignored_at_the_start_end_it_all_the_same_but_for_a_hang_up() {
+    let home = Home::new();
+    let mut serving = Serving::start(home.command_ignoring_signals(SERVE)).await;
+
+    serving.signal(Signal::SIGHUP);
+    assert_eq!(serving.get("/readyz").await.0, 200);
+    serving.signal(Signal::SIGINT);
+
+    assert_eq!(serving.exit_code().await, Some(0));
+    nothing_left(&home.data_dir()).await;
+}

@@ -17,6 +17,8 @@ use tokio::time::timeout;
 /// A run that takes longer hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_reveille");
+
 /// A home of the program's own: settings of whoever runs the tests must not matter.
 pub(crate) struct Home {
     dir: TempDir,
@@ -47,8 +49,28 @@ impl Home {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_reveille"));
-        command.args(arguments).env_clear().env("HOME", self.path()).env("REVEILLE_DATA_DIR", self.data_dir());
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments);
+        self.furnish(command)
+    }
+
+    /// The program where no more than so many files may be open.
+    pub(crate) fn command_with_files(&self, files: usize, arguments: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script, PROGRAM]).args(arguments);
+        self.furnish(command)
+    }
+
+    /// As a shell without job control starts `program &`, under nohup.
+    pub(crate) fn command_ignoring_signals(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' INT QUIT HUP; exec \"$@\"", "sh", PROGRAM]).args(arguments);
+        self.furnish(command)
+    }
+
+    fn furnish(&self, mut command: Command) -> Command {
+        command.env_clear().env("HOME", self.path()).env("REVEILLE_DATA_DIR", self.data_dir());
         for name in ["PATH", "REVEILLE_PG_BIN", "TMPDIR"] {
             if let Some(value) = ambient(name) {
                 command.env(name, value);
@@ -162,8 +184,20 @@ impl Serving {
 
     /// What it has said on standard error so far.
     pub(crate) fn log(&self) -> String {
-        let log = self.log.as_ref().expect("its log is read");
-        std::fs::read_to_string(log.0.path()).expect("its log can be read")
+        let read = self.log.as_ref().map(|log| std::fs::read_to_string(log.0.path()));
+        read.expect("its log is kept").expect("its log can be read")
+    }
+
+    /// How much of the machine's memory it has, in MiB.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resident_mib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the program runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the system tells");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        pid(&self.child)
     }
 
     /// Sends a signal to the whole group, as a terminal does.
@@ -196,8 +230,17 @@ pub(crate) async fn get(address: &str, path: &str) -> (u16, String) {
 }
 
 async fn get_as(address: &str, host: &str, path: &str) -> (u16, String) {
+    ask(address, format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")).await
+}
+
+pub(crate) async fn post(address: &str, path: &str, json: &str) -> (u16, String) {
+    let head =
+        format!("POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json");
+    ask(address, format!("{head}\r\ncontent-length: {}\r\n\r\n{json}", json.len())).await
+}
+
+async fn ask(address: &str, request: String) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.expect("the server listens");
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("the server takes a request");
     let mut reply = String::new();
     let read = timeout(PATIENCE, stream.read_to_string(&mut reply)).await;

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::join::join;
-use crate::EmbeddedOptions;
 use crate::cluster_dir::ClusterDir;
 use crate::error::EmbeddedError;
 use crate::lock::{self, FileId};
 use crate::supervisor::Supervisor;
+use crate::{EmbeddedOptions, Progress};
 
 /// The pause after a failure doubles from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -72,7 +72,9 @@ pub(super) fn watch(
                     lock::release(&joined.users);
                     (current, pause) = (joined.supervisor, FIRST_PAUSE);
                 }
-                Err(_logged_by_the_supervisor) => {
+                Err(error) => {
+                    // The supervisor's own log has it too, but this is where an operator looks.
+                    (options.progress)(&Progress::Down { why: error.sentence() });
                     std::thread::sleep(pause);
                     pause = LAST_PAUSE.min(pause * 2);
                 }

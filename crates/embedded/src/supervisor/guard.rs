@@ -4,11 +4,13 @@
 //! pid and socket files are removed only when the kernel says that no process of the cluster lives.
 
 use std::fs::{self, File};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use nix::sys::statvfs::statvfs;
+
 use super::server::Server;
-use super::{Duty, initdb, note};
+use super::{Duty, initdb, logs, note};
 use crate::cluster_dir::{ClusterDir, make_private};
 use crate::error::EmbeddedError;
 use crate::lock::{self, FileId};
@@ -27,6 +29,10 @@ const TAKE_CHARGE_FOR: Duration = Duration::from_millis(500);
 const QUICK_FAILURES_MAX: u32 = 5;
 /// A server that ran this long did not fail to start.
 const RAN_WELL: Duration = Duration::from_secs(10);
+/// How often the length of the logs is looked at.
+const LOGS_EVERY: Duration = Duration::from_secs(60);
+/// Most file systems have blocks of 4 kB: half a megabyte.
+const BLOCKS_MIN: nix::libc::fsblkcnt_t = 128;
 const LINGER_STEP: Duration = Duration::from_millis(50);
 
 /// Runs until the server has no more users, or cannot be run.
@@ -72,7 +78,7 @@ fn keep_up(
     let dir = &post.dir;
     let mut quick_failures = 0;
     let mut started = Instant::now();
-    while let Ok(turn) = turns.recv() {
+    while let Some(turn) = next_turn(dir, turns) {
         match turn {
             Turn::Unused(_until_we_left) => return server.stop(dir, turns),
             Turn::ServerGone if !post.is_held() => {
@@ -91,6 +97,20 @@ fn keep_up(
         }
     }
     Ok(())
+}
+
+/// Waits for what happens next, and keeps the logs short meanwhile.
+fn next_turn(dir: &ClusterDir, turns: &Receiver<Turn>) -> Option<Turn> {
+    loop {
+        match turns.recv_timeout(LOGS_EVERY) {
+            Ok(turn) => return Some(turn),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {
+                logs::bound(&dir.postgres_log());
+                logs::bound(&dir.supervisor_log());
+            }
+        }
+    }
 }
 
 fn take_charge(dir: &ClusterDir) -> Result<Option<File>, EmbeddedError> {
@@ -139,11 +159,17 @@ fn wait_unused(users: &File, linger: Duration) -> std::io::Result<()> {
     }
 }
 
+/// Whether fewer blocks are free than a server needs to begin.
+fn has_no_room(dir: &ClusterDir) -> bool {
+    statvfs(dir.base()).is_ok_and(|room| room.blocks_available() < BLOCKS_MIN)
+}
+
 fn keeps_exiting(dir: &ClusterDir, times: u32) -> EmbeddedError {
     let log = dir.postgres_log();
     let text = fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let recent: Vec<&str> = text.lines().rev().take(20).filter(|line| !line.trim().is_empty()).collect();
-    if recent.iter().any(|line| line.contains("No space left on device")) {
+    // On a disk without any room the server cannot even say so.
+    if recent.iter().any(|line| line.contains("No space left on device")) || has_no_room(dir) {
         return EmbeddedError::DiskFull { dir: dir.base().to_owned() };
     }
     let grave = |line: &&&str| line.contains("FATAL:") || line.contains("PANIC:");

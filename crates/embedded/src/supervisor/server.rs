@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::guard::Turn;
-use super::{Duty, append, note};
+use super::{Duty, logs, note};
 use crate::cluster_dir::ClusterDir;
 use crate::error::EmbeddedError;
 use crate::identity::RunAs;
@@ -47,7 +47,7 @@ impl Server {
     pub(super) fn start(dir: &ClusterDir, duty: &Duty, tell: &SyncSender<Turn>) -> Result<Self, EmbeddedError> {
         let alive = when_all_are_gone(dir)?;
         remove_stale_files(dir)?;
-        let log = append(&dir.postgres_log())?;
+        let log = logs::append(&dir.postgres_log())?;
         let out = log.try_clone().map_err(EmbeddedError::file("open", &dir.postgres_log()))?;
         let program = duty.binaries.join("postgres");
         let mut command = quiet_command(&program, duty.run_as);

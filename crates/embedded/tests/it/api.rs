@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use reveille_embedded::{Closed, Durability, Embedded, EmbeddedError, EmbeddedOptions};
+use reveille_embedded::{Closed, Durability, Embedded, EmbeddedError, EmbeddedOptions, Progress};
 
 use crate::home::Home;
 use crate::program::{BINARY, Program};
@@ -144,4 +144,43 @@ fn a_supervisor_that_is_not_there_is_named() {
         Embedded::start(&EmbeddedOptions::new(home.data(), cache, ["/nowhere/reveille-postgres"])).unwrap_err();
 
     assert!(refused.sentence().contains("cannot run /nowhere/reveille-postgres"), "{}", refused.sentence());
+}
+
+#[test]
+fn logs_are_for_their_owner_alone_also_where_a_version_before_left_them_open() {
+    let home = Home::with_cluster();
+    let logs = ["postgres.log", "supervisor.log"].map(|name| home.data().join(name));
+    for log in &logs {
+        fs::write(log, "from before\n").unwrap();
+        fs::set_permissions(log, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+
+    let _embedded = Embedded::start(&options(&home)).unwrap();
+
+    for log in &logs {
+        let mode = fs::metadata(log).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", log.display());
+        assert!(fs::read_to_string(log).unwrap().starts_with("from before\n"));
+    }
+}
+
+/// Its own log is where an operator looks; the supervisor's is not.
+#[test]
+fn a_program_is_told_why_its_server_stays_down() {
+    let home = Home::with_cluster();
+    let (told, news) = std::sync::mpsc::sync_channel(1);
+    let options = options(&home).on_progress(move |news| {
+        if let Progress::Down { .. } = news {
+            let _ = told.try_send(news.to_string());
+        }
+    });
+    let embedded = Embedded::start(&options).unwrap();
+    // Without this file no server starts.
+    fs::remove_file(home.pgdata().join("global/pg_control")).unwrap();
+
+    crate::fault_harness::signal(embedded.pid().cast_signed(), nix::sys::signal::Signal::SIGKILL);
+
+    let why = news.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(why.starts_with("the private PostgreSQL is down: "), "{why}");
+    assert!(why.contains("pg_control"), "{why}");
 }

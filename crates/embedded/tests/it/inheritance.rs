@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::fault_harness::{GONE_WITHIN, is_free, signal, until};
 use crate::home::Home;
-use crate::program::{Program, Started, disposable, durable, within};
+use crate::program::{Program, Started, disposable, durable, with_default, within};
 use crate::sql::{Session, ask};
 
 #[test]
@@ -99,7 +99,8 @@ fn the_server_pins_neither_the_working_directory_nor_the_terminal() {
     let home = Home::with_cluster();
     let cwd = home.path().join("cwd");
     std::fs::create_dir(&cwd).unwrap();
-    let mut command = disposable(&home);
+    // The hang-up below must mean something, also when these tests run under nohup.
+    let mut command = with_default("HUP", &disposable(&home));
     let program = Program::spawn(&home, command.current_dir(&cwd));
 
     let (supervisor, postmaster) = (home.supervisor(), home.postmaster().unwrap());
@@ -112,4 +113,30 @@ fn the_server_pins_neither_the_working_directory_nor_the_terminal() {
     assert!(Path::new(&format!("/proc/{}", program.pid())).exists());
     signal(program.pid(), Signal::SIGHUP);
     home.until_nothing_is_left();
+}
+
+/// What a shell without job control does to `command &`, and what nohup does.
+const IGNORING: &str = "trap '' INT QUIT HUP; exec \"$@\"";
+
+#[test]
+fn ctrl_c_ends_a_program_that_was_started_with_it_ignored() {
+    let home = Home::with_cluster();
+    let mut program = Program::spawn(&home, &mut within(&["sh"], IGNORING, &disposable(&home)));
+
+    signal(program.pid(), Signal::SIGINT);
+
+    program.wait();
+    home.until_nothing_is_left();
+    assert!(home.was_shut_down(), "{}", home.log());
+}
+
+#[test]
+fn a_program_under_nohup_outlives_its_terminal() {
+    let home = Home::with_cluster();
+    let program = Program::spawn(&home, &mut within(&["sh"], IGNORING, &disposable(&home)));
+
+    signal(program.pid(), Signal::SIGHUP);
+
+    assert_eq!(ask(program.connection(), "select 1"), "1");
+    assert!(Path::new(&format!("/proc/{}", program.pid())).exists());
 }

@@ -12,7 +12,7 @@ begin
      deliveries, error)
   select in_queue, in_partition, in_group, in_seq, held.ids[held.i], coalesce(held.transaction_ids[held.i], held.ids[held.i]::text),
          held.trace_ids[held.i], held.producers[held.i], held.key_id, held.payloads[held.i], held.at, in_failures,
-         in_deliveries, left(in_error, 4000)
+         in_deliveries, pg_catalog.left(in_error, 4000)
   from (
     select segment.*, (in_seq - segment.last_seq + segment.n)::int as i
     from {schema}.segment

@@ -10,21 +10,22 @@ declare
   seconds double precision[];
 begin
   if in_backoff ~ '^(list|exponential):' then
-    pauses := string_to_array(substr(in_backoff, strpos(in_backoff, ':') + 1),
+    pauses := pg_catalog.string_to_array(pg_catalog.substr(in_backoff, pg_catalog.strpos(in_backoff, ':') + 1),
       case when in_backoff like 'list:%' then ',' else ':' end);
     -- Nine digits before the point: no number that is written so is too large to be read.
-    if (select bool_and(pause ~ '^ *[0-9]{1,9}(\.[0-9]+)? *$') from unnest(pauses) as pause) then
+    if (select pg_catalog.bool_and(pause ~ '^ *[0-9]{1,9}(\.[0-9]+)? *$') from pg_catalog.unnest(pauses) as pause) then
       seconds := pauses::double precision[];
       if 31622400 >= all (seconds) and (
-        (in_backoff like 'list:%' and array_length(seconds, 1) <= 100)
-        or (in_backoff like 'exponential:%' and array_length(seconds, 1) = 2 and seconds[1] > 0 and seconds[2] >= seconds[1])
+        (in_backoff like 'list:%' and pg_catalog.array_length(seconds, 1) <= 100)
+        or (in_backoff like 'exponential:%' and pg_catalog.array_length(seconds, 1) = 2
+          and seconds[1] > 0 and seconds[2] >= seconds[1])
       ) then
         return;
       end if;
     end if;
   end if;
   raise exception 'the backoff must be list:<seconds>,… or exponential:<first>:<longest>, with pauses of at most a year, not "%"',
-    left(in_backoff, 200) using errcode = 'invalid_parameter_value';
+    pg_catalog.left(in_backoff, 200) using errcode = 'invalid_parameter_value';
 end
 $reveille$;
 

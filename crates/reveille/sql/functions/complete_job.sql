@@ -3,6 +3,7 @@
 create or replace function {schema}.complete(token text, result json default null, keep interval default '24 hours')
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
   perform {schema}.settle_job(token, 'done', null, null, null, result, keep);

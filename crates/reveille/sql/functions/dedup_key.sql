@@ -12,10 +12,10 @@ begin
   if in_transaction_id ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-79a-f][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$' then
     return in_transaction_id::uuid;
   end if;
-  digest := substr(sha256(convert_to(in_transaction_id, 'UTF8')), 1, 16);
-  digest := set_byte(digest, 6, (get_byte(digest, 6) & 15) | 128);
-  digest := set_byte(digest, 8, (get_byte(digest, 8) & 63) | 128);
-  return encode(digest, 'hex')::uuid;
+  digest := pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(in_transaction_id, 'UTF8')), 1, 16);
+  digest := pg_catalog.set_byte(digest, 6, (pg_catalog.get_byte(digest, 6) & 15) | 128);
+  digest := pg_catalog.set_byte(digest, 8, (pg_catalog.get_byte(digest, 8) & 63) | 128);
+  return pg_catalog.encode(digest, 'hex')::uuid;
 end
 $reveille$;
 

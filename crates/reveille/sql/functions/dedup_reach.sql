@@ -7,10 +7,10 @@ language plpgsql
 immutable parallel safe strict
 as $reveille$
 declare
-  digits text := replace(in_key::text, '-', '');
-  millis bigint := ('x' || substr(digits, 1, 12))::bit(48)::bigint;
+  digits text := pg_catalog.replace(in_key::text, '-', '');
+  millis bigint := ('x' || pg_catalog.substr(digits, 1, 12))::bit(48)::bigint;
 begin
-  return (lpad(to_hex(least(millis + 257, 281474976710655)), 12, '0') || repeat('f', 20))::uuid;
+  return (pg_catalog.lpad(pg_catalog.to_hex(least(millis + 257, 281474976710655)), 12, '0') || pg_catalog.repeat('f', 20))::uuid;
 end
 $reveille$;
 

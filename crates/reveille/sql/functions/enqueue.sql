@@ -10,14 +10,15 @@ create or replace function {schema}.enqueue(
 )
 returns bigint
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
   return (
     select item.id
-    from {schema}.enqueue_items(array[kind], array[convert_to((args::json)::text, 'UTF8')], array[queue], array[priority],
+    from {schema}.enqueue_items(array[kind], array[pg_catalog.convert_to((args::json)::text, 'UTF8')], array[queue], array[priority],
       array[run_at], array[extract(epoch from delay)::double precision], array[max_attempts],
       array[extract(epoch from timeout)::double precision], array[backoff], array[{schema}.job_tags(tags)],
-      array[convert_to(metadata::text, 'UTF8')], array[unique_scope], array[unique_key],
+      array[pg_catalog.convert_to(metadata::text, 'UTF8')], array[unique_scope], array[unique_key],
       array[extract(epoch from unique_window)::double precision], array[on_conflict], true) as item
   );
 end
@@ -35,6 +36,7 @@ create or replace function {schema}.enqueue(
 )
 returns bigint
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
   return {schema}.enqueue(kind, args::text, queue, priority, run_at, delay, max_attempts, timeout, backoff, unique_scope, unique_key,
@@ -54,6 +56,7 @@ create or replace function {schema}.enqueue(
 )
 returns bigint
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
   return {schema}.enqueue(kind, args::text, queue, priority, run_at, delay, max_attempts, timeout, backoff, unique_scope, unique_key,

@@ -1,5 +1,5 @@
 -- Enqueue jobs as part of the caller's transaction: arrays in parallel, of which only kinds and args must be whole. Jobs are due at
--- run_ats, else after delays seconds, else now; a time before the year 2000 counts as its beginning, and none may lie after 2199.
+-- run_ats or after delays seconds, never both, else now; a time before the year 2000 counts as its beginning, and none may lie after 2199.
 -- A unique scope makes a job keep out others of the same key while it has not
 -- ended, and for windows seconds; what becomes of a newcomer is said by conflicts: 'keep' (it is dropped), 'replace' (the one that
 -- waits gets its arguments), 'reschedule' (the one that waits gets its time), 'error'. Returns one row for each, in order: the id,
@@ -15,6 +15,7 @@ create or replace function {schema}.enqueue_items(
 )
 returns table (place bigint, id bigint, existing boolean)
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 declare
   fault text;
@@ -24,35 +25,37 @@ declare
 begin
   select case
            when given.kind is null or given.kind = '' then 'the job''s kind is empty'
-           when octet_length(given.kind) > 128 then 'the job''s kind is longer than 128 bytes'
+           when pg_catalog.octet_length(given.kind) > 128 then 'the job''s kind is longer than 128 bytes'
            when given.queue = '' then 'the queue''s name is empty'
-           when octet_length(given.queue) > 128 then 'the queue''s name is longer than 128 bytes'
+           when pg_catalog.octet_length(given.queue) > 128 then 'the queue''s name is longer than 128 bytes'
            when given.run_at = '-infinity' or given.run_at >= '2200-01-01 00:00:00+00'
-             then format('the time must be finite and before the year 2200, not %s', given.run_at)
+             then pg_catalog.format('the time must be finite and before the year 2200, not %s', given.run_at)
+           when given.run_at is not null and given.delay is not null then 'a job has a run_at or a delay, not both'
            when given.args is null then 'the arguments are null: a JSON null is written ''null'''
-           when octet_length(given.args) > 16777216 then 'the arguments have more than 16 MiB'
-           when octet_length(given.metadata) > 16777216 then 'the metadata have more than 16 MiB'
-           when given.priority not between 0 and 9 then format('the priority must be 0 to 9, not %s', given.priority)
-           when given.delay < 0 then format('the delay must not be negative, not %s s', given.delay)
+           when pg_catalog.octet_length(given.args) > 16777216 then 'the arguments have more than 16 MiB'
+           when pg_catalog.octet_length(given.metadata) > 16777216 then 'the metadata have more than 16 MiB'
+           when given.priority not between 0 and 9 then pg_catalog.format('the priority must be 0 to 9, not %s', given.priority)
+           when given.delay < 0 then pg_catalog.format('the delay must not be negative, not %s s', given.delay)
            when given.delay > 3162240000 then 'the delay must be at most 100 years'
            when given.max_attempts not between 1 and 1000
-             then format('the number of attempts must be 1 to 1000, not %s', given.max_attempts)
-           when given.timeout <= 0 then format('the timeout must be more than 0 s, not %s s', given.timeout)
+             then pg_catalog.format('the number of attempts must be 1 to 1000, not %s', given.max_attempts)
+           when given.timeout <= 0 then pg_catalog.format('the timeout must be more than 0 s, not %s s', given.timeout)
            when given.timeout > 3162240000 then 'the timeout must be at most 100 years'
            when given.win > 3162240000 then 'the unique window must be at most 100 years'
-           when given.win < 0 then format('the unique window must not be negative, not %s s', given.win)
+           when given.win < 0 then pg_catalog.format('the unique window must not be negative, not %s s', given.win)
            when given.conflict not in ('keep', 'replace', 'reschedule', 'error')
-             then format('a conflict is answered by keep, replace, reschedule or error, not by "%s"', given.conflict)
+             then pg_catalog.format('a conflict is answered by keep, replace, reschedule or error, not by "%s"', given.conflict)
            when given.scope is null and given.key is not null then 'a unique key needs a unique scope'
          end
   into fault
   from unnest(in_kinds, in_args, in_queues, in_priorities, in_run_ats, in_delays, in_max_attempts, in_timeouts, in_metadata,
          in_scopes, in_keys, in_windows, in_conflicts)
     as given (kind, args, queue, priority, run_at, delay, max_attempts, timeout, metadata, scope, key, win, conflict)
-  where (given.kind is null or given.kind = '' or octet_length(given.kind) > 128
-    or given.queue = '' or octet_length(given.queue) > 128
-    or given.args is null or octet_length(given.args) > 16777216
-    or octet_length(given.metadata) > 16777216
+  where (given.kind is null or given.kind = '' or pg_catalog.octet_length(given.kind) > 128
+    or given.queue = '' or pg_catalog.octet_length(given.queue) > 128
+    or given.args is null or pg_catalog.octet_length(given.args) > 16777216
+    or pg_catalog.octet_length(given.metadata) > 16777216
+    or (given.run_at is not null and given.delay is not null)
     or given.run_at = '-infinity' or given.run_at >= '2200-01-01 00:00:00+00'
     or given.priority not between 0 and 9 or given.delay < 0 or given.delay > 3162240000
     or given.max_attempts not between 1 and 1000
@@ -63,17 +66,17 @@ begin
   if fault is not null then
     raise exception '%', fault using errcode = 'invalid_parameter_value';
   end if;
-  for name in select distinct backoff from unnest(in_backoffs) as given (backoff) where backoff is not null loop
+  for name in select distinct backoff from pg_catalog.unnest(in_backoffs) as given (backoff) where backoff is not null loop
     perform {schema}.check_backoff(name);
   end loop;
 
   for item in
     select given.place, given.kind, given.args, coalesce(given.queue, 'default') as queue,
       coalesce(given.priority, 5) as priority,
-      greatest(coalesce(given.run_at, clock_timestamp() + make_interval(secs => coalesce(given.delay, 0))),
+      greatest(coalesce(given.run_at, pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => coalesce(given.delay, 0))),
         '2000-01-01') as run_at,
       coalesce(given.max_attempts, 4) as max_attempts, (given.timeout * 1000)::bigint as timeout_ms, given.backoff,
-      string_to_array(nullif(given.tags, ''), E'\n') as tags, given.metadata, given.conflict, given.win,
+      pg_catalog.string_to_array(nullif(given.tags, ''), E'\n') as tags, given.metadata, given.conflict, given.win,
       case when given.scope is not null then
         {schema}.job_unique_key(given.scope, given.kind, coalesce(given.queue, 'default'), given.args, given.key)
       end as key
@@ -92,7 +95,7 @@ begin
       on conflict (key) do update set job = taken.job
       returning taken.job, taken.until into target;
       existing := target.job <> 0 and (
-        target.until > clock_timestamp() or exists (select from {schema}.job where job.id = target.job)
+        target.until > pg_catalog.clock_timestamp() or exists (select from {schema}.job where job.id = target.job)
       );
     end if;
     if existing then
@@ -108,7 +111,7 @@ begin
       values (id, item.run_at, item.max_attempts, item.priority, item.queue);
       if item.key is not null then
         update {schema}.job_unique
-        set job = enqueue_items.id, until = clock_timestamp() + make_interval(secs => item.win)
+        set job = enqueue_items.id, until = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => item.win)
         where job_unique.key = item.key;
       end if;
     end if;

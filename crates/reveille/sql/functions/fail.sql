@@ -4,6 +4,7 @@
 create or replace function {schema}.fail(token text, code text, message text, delay interval default null)
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
   perform {schema}.settle_job(token, 'retry', delay, code, message, null, '24 hours');

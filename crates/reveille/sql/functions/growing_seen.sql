@@ -14,8 +14,8 @@ begin
   return query
   with held as materialized (
     select given.partition, head.key_high, head.key_seq = head.next_seq as is_known, head.span_from, head.span_to, head.span_low,
-           head.span_high, clock_timestamp() - queue.dedup_window as since
-    from (select distinct place from unnest(in_partitions) as place) as given (partition)
+           head.span_high, pg_catalog.clock_timestamp() - queue.dedup_window as since
+    from (select distinct place from pg_catalog.unnest(in_partitions) as place) as given (partition)
     cross join lateral (
       -- From the newest version back, as head_of.
       select *
@@ -34,7 +34,7 @@ begin
     -- A greater one is new.
     where not held.is_known or given.key <= held.key_high
   ), stretch as materialized (
-    select asked.partition, asked.since, span.first_seq, span.last_seq, array_agg(asked.name) as names
+    select asked.partition, asked.since, span.first_seq, span.last_seq, pg_catalog.array_agg(asked.name) as names
     from asked
     cross join lateral (
       select asked.span_from as first_seq, asked.span_to as last_seq
@@ -63,7 +63,7 @@ begin
         and segment.only_grp is null
         and segment.at > stretch.since
         -- Comparing all with all is quicker only while they are few.
-        and (cardinality(stretch.names) > 8 or segment.transaction_ids && stretch.names)
+        and (pg_catalog.cardinality(stretch.names) > 8 or segment.transaction_ids && stretch.names)
       offset 0
     ) as segment
     cross join lateral unnest(segment.ids, segment.transaction_ids) as item (id, name)
@@ -74,7 +74,7 @@ begin
     from logged
     join asked on asked.partition = logged.partition and asked.name = logged.name
     union all
-    select asked.partition, asked.key, run.ids[coalesce(array_position(run.keys, asked.key), 1)]
+    select asked.partition, asked.key, run.ids[coalesce(pg_catalog.array_position(run.keys, asked.key), 1)]
     from asked
     cross join lateral (
       select dedup_run.keys, dedup_run.ids
@@ -83,7 +83,7 @@ begin
         and dedup_run.high >= asked.key
         and dedup_run.high <= {schema}.dedup_reach(asked.key)
         and dedup_run.low <= asked.key
-        and dedup_run.until > clock_timestamp()
+        and dedup_run.until > pg_catalog.clock_timestamp()
         and asked.key = any (coalesce(dedup_run.keys, array[dedup_run.high]))
       offset 0
     ) as run

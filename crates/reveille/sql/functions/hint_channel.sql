@@ -8,10 +8,11 @@ as $reveille$
 begin
   -- The name of the schema as it is, not as it is quoted: asked of a type that lives in it.
   return (
-    select 'reveille_' || encode(substr(sha256(convert_to(pg_namespace.nspname::text, 'UTF8')), 1, 8), 'hex')
-    from pg_type
-    join pg_namespace on pg_namespace.oid = pg_type.typnamespace
-    where pg_type.oid = pg_typeof(null::{schema}.queue)
+    select 'reveille_' || pg_catalog.encode(
+             pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(pg_namespace.nspname::text, 'UTF8')), 1, 8), 'hex')
+    from pg_catalog.pg_type
+    join pg_catalog.pg_namespace on pg_namespace.oid = pg_type.typnamespace
+    where pg_type.oid = pg_catalog.pg_typeof(null::{schema}.queue)
   );
 end
 $reveille$;

@@ -6,16 +6,16 @@ returns text
 language plpgsql
 as $reveille$
 begin
-  if cardinality(in_tags) > 32
+  if pg_catalog.cardinality(in_tags) > 32
     or exists (
       select
-      from unnest(in_tags) as tag
-      where tag is null or tag = '' or octet_length(tag) > 128 or strpos(tag, E'\n') > 0
+      from pg_catalog.unnest(in_tags) as tag
+      where tag is null or tag = '' or pg_catalog.octet_length(tag) > 128 or pg_catalog.strpos(tag, E'\n') > 0
     )
   then
     raise exception 'a job has at most 32 tags of 1 to 128 bytes, without line breaks' using errcode = 'invalid_parameter_value';
   end if;
-  return nullif(array_to_string(in_tags, E'\n'), '');
+  return nullif(pg_catalog.array_to_string(in_tags, E'\n'), '');
 end
 $reveille$;
 

@@ -6,24 +6,24 @@ returns bytea
 language plpgsql
 as $reveille$
 declare
-  parts text[] := string_to_array(replace(in_scope, ' ', ''), ',');
+  parts text[] := pg_catalog.string_to_array(pg_catalog.replace(in_scope, ' ', ''), ',');
   piece bytea;
   whole bytea := ''::bytea;
 begin
-  if in_scope is null or array_length(parts, 1) is null or not parts <@ array['kind', 'queue', 'args'] then
+  if in_scope is null or pg_catalog.array_length(parts, 1) is null or not parts <@ array['kind', 'queue', 'args'] then
     raise exception 'the unique scope must name some of kind, queue and args, not "%"', coalesce(in_scope, '')
       using errcode = 'invalid_parameter_value';
   end if;
   foreach piece in array array[
-    case when 'kind' = any (parts) then convert_to(in_kind, 'UTF8') end,
-    case when 'queue' = any (parts) then convert_to(in_queue, 'UTF8') end,
+    case when 'kind' = any (parts) then pg_catalog.convert_to(in_kind, 'UTF8') end,
+    case when 'queue' = any (parts) then pg_catalog.convert_to(in_queue, 'UTF8') end,
     case when 'args' = any (parts) then in_args end,
-    convert_to(in_key, 'UTF8')
+    pg_catalog.convert_to(in_key, 'UTF8')
   ] loop
     -- With its length, so that two parts cannot be cut in two ways; -1 for a part that does not count.
-    whole := whole || int8send(coalesce(octet_length(piece), -1)) || coalesce(piece, ''::bytea);
+    whole := whole || pg_catalog.int8send(coalesce(pg_catalog.octet_length(piece), -1)) || coalesce(piece, ''::bytea);
   end loop;
-  return sha256(whole);
+  return pg_catalog.sha256(whole);
 end
 $reveille$;
 

@@ -6,10 +6,11 @@ language plpgsql
 volatile parallel safe
 as $reveille$
 declare
-  bytes bytea := uuid_send(gen_random_uuid());
+  bytes bytea := pg_catalog.uuid_send(pg_catalog.gen_random_uuid());
 begin
-  bytes := overlay(bytes placing substr(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint), 3) from 1 for 6);
-  return encode(set_byte(bytes, 6, (get_byte(bytes, 6) & 15) | 112), 'hex')::uuid;
+  bytes := overlay(bytes placing
+    pg_catalog.substr(pg_catalog.int8send((extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint), 3) from 1 for 6);
+  return pg_catalog.encode(pg_catalog.set_byte(bytes, 6, (pg_catalog.get_byte(bytes, 6) & 15) | 112), 'hex')::uuid;
 end
 $reveille$;
 

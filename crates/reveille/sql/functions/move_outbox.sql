@@ -14,9 +14,9 @@ begin
     return;
   end if;
   for pending in
-    select oldest.queue, array_agg(distinct oldest.partition) as partitions
+    select oldest.queue, pg_catalog.array_agg(distinct oldest.partition) as partitions
     -- A range of one name: by its equality PostgreSQL might read everybody's rows in the order of their ids.
-    from unnest(in_queues) as wanted (name)
+    from pg_catalog.unnest(in_queues) as wanted (name)
     cross join lateral (
       select outbox.queue, outbox.partition
       from {schema}.outbox
@@ -29,7 +29,7 @@ begin
   loop
     places := places || array(select made.partition from {schema}.ensure(pending.queue, pending.partitions) as made);
   end loop;
-  if cardinality(places) = 0 then
+  if pg_catalog.cardinality(places) = 0 then
     return;
   end if;
   return query select * from {schema}.move_partitions(places, in_limit);

@@ -37,7 +37,7 @@ begin
     returning outbox.id, due.partition, due.dedup_window, outbox.message_id, outbox.transaction_id, outbox.trace_id,
               outbox.producer, outbox.key_id, outbox.payload
   ), named as materialized (
-    select keyed.*, coalesce(substr(keyed.key::text, 15, 1) = '7', false) as grows
+    select keyed.*, coalesce(pg_catalog.substr(keyed.key::text, 15, 1) = '7', false) as grows
     from (
       select taken.*, case when taken.dedup_window > '0' then {schema}.dedup_key(taken.transaction_id) end as key
       from taken
@@ -45,13 +45,13 @@ begin
   ), remembered as (
     insert into {schema}.dedup as seen (partition, key, id, until)
     select distinct on (named.partition, named.key)
-           named.partition, named.key, named.message_id, clock_timestamp() + named.dedup_window
+           named.partition, named.key, named.message_id, pg_catalog.clock_timestamp() + named.dedup_window
     from named
     where named.key is not null and not named.grows
     order by named.partition, named.key, named.id
     on conflict (partition, key) do update
       set id = excluded.id, until = excluded.until
-      where seen.until <= clock_timestamp()
+      where seen.until <= pg_catalog.clock_timestamp()
     returning seen.id
   ), met as materialized (
     -- The heads were taken by a statement before: whatever was pushed, this one sees it.
@@ -67,8 +67,8 @@ begin
       and not exists (select from met where met.partition = named.partition and met.key = named.key)
     order by named.partition, named.key, named.id
   ), noted as materialized (
-    select {schema}.note_keys(array_agg(begun.partition), array_agg(begun.key), array_agg(begun.id),
-                              array_agg(clock_timestamp() + begun.dedup_window)) as rows
+    select {schema}.note_keys(pg_catalog.array_agg(begun.partition), pg_catalog.array_agg(begun.key), pg_catalog.array_agg(begun.id),
+                              pg_catalog.array_agg(pg_catalog.clock_timestamp() + begun.dedup_window)) as rows
     from begun
   ), kept as (
     select named.*
@@ -77,23 +77,24 @@ begin
     where named.key is null or first.id is not null
   ), counted as (
     select kept.*,
-           row_number() over log as place,
-           sum(octet_length(kept.payload)) over log as bytes,
-           (kept.key_id is distinct from lag(kept.key_id) over log)::int as turns
+           pg_catalog.row_number() over log as place,
+           pg_catalog.sum(pg_catalog.octet_length(kept.payload)) over log as bytes,
+           (kept.key_id is distinct from pg_catalog.lag(kept.key_id) over log)::int as turns
     from kept
     window log as (partition by kept.partition order by kept.id)
   ), cut as materialized (
-    select counted.*, sum(counted.turns) over (partition by counted.partition order by counted.id) as run
+    select counted.*, pg_catalog.sum(counted.turns) over (partition by counted.partition order by counted.id) as run
     from counted
   ), grown as (
-    select cut.partition, max(cut.place) as n, (array_agg(cut.key order by cut.key desc) filter (where cut.grows))[1] as high
+    select cut.partition, pg_catalog.max(cut.place) as n,
+           (pg_catalog.array_agg(cut.key order by cut.key desc) filter (where cut.grows))[1] as high
     from cut
     group by cut.partition
   ), moved as (
     update {schema}.head
     set next_seq = head.next_seq + grown.n,
-        fresh_at = coalesce(head.fresh_at, clock_timestamp()),
-        last_at = greatest(head.last_at, clock_timestamp()),
+        fresh_at = coalesce(head.fresh_at, pg_catalog.clock_timestamp()),
+        last_at = greatest(head.last_at, pg_catalog.clock_timestamp()),
         key_high = greatest(
           case when head.key_seq = head.next_seq then head.key_high else {schema}.key_high_of(head.partition, head.key_high) end,
           grown.high
@@ -105,17 +106,18 @@ begin
   ), appended as (
     insert into {schema}.segment
       (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)
-    select cut.partition, max(moved.before + cut.place), count(*), sum(octet_length(cut.payload)), max(moved.last_at),
-           max(cut.key_id), array_agg(cut.message_id order by cut.place),
-           array_agg(nullif(cut.transaction_id, cut.message_id::text) order by cut.place),
-           array_agg(cut.payload order by cut.place), array_agg(cut.trace_id order by cut.place),
-           array_agg(cut.producer order by cut.place)
+    select cut.partition, pg_catalog.max(moved.before + cut.place), pg_catalog.count(*),
+           pg_catalog.sum(pg_catalog.octet_length(cut.payload)), pg_catalog.max(moved.last_at),
+           pg_catalog.max(cut.key_id), pg_catalog.array_agg(cut.message_id order by cut.place),
+           pg_catalog.array_agg(nullif(cut.transaction_id, cut.message_id::text) order by cut.place),
+           pg_catalog.array_agg(cut.payload order by cut.place), pg_catalog.array_agg(cut.trace_id order by cut.place),
+           pg_catalog.array_agg(cut.producer order by cut.place)
     from cut
     join moved on moved.partition = cut.partition
     group by cut.partition, cut.run, (cut.place - 1) / 256, cut.bytes / 1048576
   )
-  select place.queue, place.partition, count(*), coalesce(max(moved.n), 0)
-  from (select count(*) from noted) as kept_apart
+  select place.queue, place.partition, pg_catalog.count(*), coalesce(pg_catalog.max(moved.n), 0)
+  from (select pg_catalog.count(*) from noted) as kept_apart
   cross join taken
   join place on place.partition = taken.partition
   left join moved on moved.partition = taken.partition

@@ -10,16 +10,16 @@ declare
   noted bigint;
 begin
   insert into {schema}.dedup_run (partition, low, high, keys, ids, until)
-  select run.partition, run.keys[1], run.keys[cardinality(run.keys)],
-         case when cardinality(run.keys) > 1 then run.keys end, run.ids, run.until
+  select run.partition, run.keys[1], run.keys[pg_catalog.cardinality(run.keys)],
+         case when pg_catalog.cardinality(run.keys) > 1 then run.keys end, run.ids, run.until
   from (
-    select counted.partition, array_agg(counted.key order by counted.key) as keys,
-           array_agg(counted.id order by counted.key) as ids, max(counted.until) as until
+    select counted.partition, pg_catalog.array_agg(counted.key order by counted.key) as keys,
+           pg_catalog.array_agg(counted.id order by counted.key) as ids, pg_catalog.max(counted.until) as until
     from (
-      select given.*, left(given.key::text, 11) as digits, date_trunc('second', given.until) as second,
+      select given.*, pg_catalog.left(given.key::text, 11) as digits, pg_catalog.date_trunc('second', given.until) as second,
              -- A row fits a page.
-             row_number() over (
-               partition by given.partition, left(given.key::text, 11), date_trunc('second', given.until)
+             pg_catalog.row_number() over (
+               partition by given.partition, pg_catalog.left(given.key::text, 11), pg_catalog.date_trunc('second', given.until)
                order by given.key
              ) / 240 as page
       from unnest(in_partitions, in_keys, in_ids, in_untils) as given (partition, key, id, until)

@@ -9,12 +9,13 @@ create or replace function {schema}.push(
 )
 returns uuid
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 declare
   id uuid := {schema}.message_id();
 begin
-  if octet_length(payload) > 16777216 then
-    raise exception 'the payload has % bytes and may have at most 16777216', octet_length(payload)
+  if pg_catalog.octet_length(payload) > 16777216 then
+    raise exception 'the payload has % bytes and may have at most 16777216', pg_catalog.octet_length(payload)
       using errcode = 'invalid_parameter_value';
   end if;
   perform {schema}.push_items(array[queue], array[partition], array[id], array[payload], array[transaction_id],
@@ -32,9 +33,10 @@ create or replace function {schema}.push(
 )
 returns uuid
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
-  return {schema}.push(queue, convert_to(payload, 'UTF8'), partition, transaction_id, trace_id, producer);
+  return {schema}.push(queue, pg_catalog.convert_to(payload, 'UTF8'), partition, transaction_id, trace_id, producer);
 end
 $reveille$;
 
@@ -47,9 +49,10 @@ create or replace function {schema}.push(
 )
 returns uuid
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
-  return {schema}.push(queue, convert_to(payload::text, 'UTF8'), partition, transaction_id, trace_id, producer);
+  return {schema}.push(queue, pg_catalog.convert_to(payload::text, 'UTF8'), partition, transaction_id, trace_id, producer);
 end
 $reveille$;
 
@@ -62,9 +65,10 @@ create or replace function {schema}.push(
 )
 returns uuid
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
-  return {schema}.push(queue, convert_to(payload::text, 'UTF8'), partition, transaction_id, trace_id, producer);
+  return {schema}.push(queue, pg_catalog.convert_to(payload::text, 'UTF8'), partition, transaction_id, trace_id, producer);
 end
 $reveille$;
 

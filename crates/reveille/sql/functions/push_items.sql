@@ -8,6 +8,7 @@ create or replace function {schema}.push_items(
 )
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 declare
   fault text;
@@ -15,26 +16,26 @@ declare
 begin
   select case
            when item.queue is null or item.queue = '' then 'the queue''s name is empty'
-           when octet_length(item.queue) > 512 then 'the queue''s name is longer than 512 bytes'
+           when pg_catalog.octet_length(item.queue) > 512 then 'the queue''s name is longer than 512 bytes'
            when item.partition is null or item.partition = '' then 'the partition''s name is empty'
-           when octet_length(item.partition) > 512 then 'the partition''s name is longer than 512 bytes'
+           when pg_catalog.octet_length(item.partition) > 512 then 'the partition''s name is longer than 512 bytes'
            when item.payload is null then 'the payload is null: a JSON null is written ''null'''
-           when octet_length(item.transaction_id) > 1024 then 'the transaction id must be at most 1024 bytes long'
-           when octet_length(item.producer) > 1024 then 'the producer must be at most 1024 bytes long'
+           when pg_catalog.octet_length(item.transaction_id) > 1024 then 'the transaction id must be at most 1024 bytes long'
+           when pg_catalog.octet_length(item.producer) > 1024 then 'the producer must be at most 1024 bytes long'
          end
   into fault
   from unnest(in_queues, in_partitions, in_payloads, in_transaction_ids, in_producers)
     as item (queue, partition, payload, transaction_id, producer)
-  where item.queue is null or item.queue = '' or octet_length(item.queue) > 512
-     or item.partition is null or item.partition = '' or octet_length(item.partition) > 512
-     or item.payload is null or octet_length(item.transaction_id) > 1024 or octet_length(item.producer) > 1024
+  where item.queue is null or item.queue = '' or pg_catalog.octet_length(item.queue) > 512
+     or item.partition is null or item.partition = '' or pg_catalog.octet_length(item.partition) > 512
+     or item.payload is null or pg_catalog.octet_length(item.transaction_id) > 1024 or pg_catalog.octet_length(item.producer) > 1024
   limit 1;
   if fault is not null then
     raise exception '%', fault using errcode = 'invalid_parameter_value';
   end if;
 
   for pushed in
-    select item.queue as name, bool_or(item.key_id is null) as plain, queue.id, queue.encrypted, queue.quiet
+    select item.queue as name, pg_catalog.bool_or(item.key_id is null) as plain, queue.id, queue.encrypted, queue.quiet
     from unnest(in_queues, in_key_ids) as item (queue, key_id)
     left join {schema}.queue on queue.name = item.queue
     group by item.queue, queue.id
@@ -45,7 +46,7 @@ begin
     end if;
     if pushed.quiet is not true then
       -- The same words twice in a transaction are one notification. A queue that is not there yet has no number.
-      perform pg_notify({schema}.hint_channel(), E'hint\nmessages' || coalesce(' ' || pushed.id, ''));
+      perform pg_catalog.pg_notify({schema}.hint_channel(), E'hint\nmessages' || coalesce(' ' || pushed.id, ''));
     end if;
   end loop;
 

@@ -7,26 +7,27 @@ create or replace function {schema}.push_many(
 )
 returns uuid[]
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 declare
-  many int := coalesce(cardinality(payloads), 0);
-  largest int := (select max(octet_length(item)) from unnest(payloads) as item);
+  many int := coalesce(pg_catalog.cardinality(payloads), 0);
+  largest int := (select pg_catalog.max(pg_catalog.octet_length(item)) from pg_catalog.unnest(payloads) as item);
   ids uuid[];
 begin
   if many = 0 then
     return '{}';
   end if;
-  if cardinality(transaction_ids) <> many then
-    raise exception 'there are % payloads and % transaction ids', many, cardinality(transaction_ids)
+  if pg_catalog.cardinality(transaction_ids) <> many then
+    raise exception 'there are % payloads and % transaction ids', many, pg_catalog.cardinality(transaction_ids)
       using errcode = 'invalid_parameter_value';
   end if;
   if largest > 16777216 then
     raise exception 'the payload has % bytes and may have at most 16777216', largest
       using errcode = 'invalid_parameter_value';
   end if;
-  ids := array(select {schema}.message_id() from generate_series(1, many));
-  perform {schema}.push_items(array_fill(queue, array[many]), array_fill(partition, array[many]), ids, payloads,
-    transaction_ids, null, array_fill(producer, array[many]), null);
+  ids := array(select {schema}.message_id() from pg_catalog.generate_series(1, many));
+  perform {schema}.push_items(pg_catalog.array_fill(queue, array[many]), pg_catalog.array_fill(partition, array[many]), ids, payloads,
+    transaction_ids, null, pg_catalog.array_fill(producer, array[many]), null);
   return ids;
 end
 $reveille$;
@@ -40,10 +41,15 @@ create or replace function {schema}.push_many(
 )
 returns uuid[]
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
   return {schema}.push_many(queue,
-    array(select convert_to(item.payload, 'UTF8') from unnest(payloads) with ordinality as item (payload, place) order by place),
+    array(
+      select pg_catalog.convert_to(item.payload, 'UTF8')
+      from pg_catalog.unnest(payloads) with ordinality as item (payload, place)
+      order by place
+    ),
     partition, transaction_ids, producer);
 end
 $reveille$;
@@ -57,6 +63,7 @@ create or replace function {schema}.push_many(
 )
 returns uuid[]
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
   return {schema}.push_many(queue, payloads::text[], partition, transaction_ids, producer);
@@ -72,6 +79,7 @@ create or replace function {schema}.push_many(
 )
 returns uuid[]
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
   return {schema}.push_many(queue, payloads::text[], partition, transaction_ids, producer);

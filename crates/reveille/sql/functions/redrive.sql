@@ -25,31 +25,31 @@ begin
   ), numbered as (
     -- Cut at 256 messages, and when there is a mebibyte: a field of PostgreSQL holds no more than one gibibyte.
     select taken.*,
-           (row_number() over mine - 1) / 256 as place,
-           (sum(length(taken.payload)) over mine - length(taken.payload)) / 1048576 as mebibyte
+           (pg_catalog.row_number() over mine - 1) / 256 as place,
+           (pg_catalog.sum(pg_catalog.length(taken.payload)) over mine - pg_catalog.length(taken.payload)) / 1048576 as mebibyte
     from taken
     window mine as (partition by taken.partition, taken.grp, taken.key_id order by taken.id)
   ), piece as (
-    select numbered.partition, numbered.grp, numbered.key_id, min(numbered.id) as first_id, count(*)::int as n,
-           sum(length(numbered.payload))::int as bytes,
-           array_agg(numbered.message_id order by numbered.id) as ids,
-           array_agg(nullif(numbered.transaction_id, numbered.message_id::text) order by numbered.id) as transaction_ids,
-           array_agg(numbered.payload order by numbered.id) as payloads,
-           array_agg(numbered.trace_id order by numbered.id) as trace_ids,
-           array_agg(numbered.producer order by numbered.id) as producers
+    select numbered.partition, numbered.grp, numbered.key_id, pg_catalog.min(numbered.id) as first_id, pg_catalog.count(*)::int as n,
+           pg_catalog.sum(pg_catalog.length(numbered.payload))::int as bytes,
+           pg_catalog.array_agg(numbered.message_id order by numbered.id) as ids,
+           pg_catalog.array_agg(nullif(numbered.transaction_id, numbered.message_id::text) order by numbered.id) as transaction_ids,
+           pg_catalog.array_agg(numbered.payload order by numbered.id) as payloads,
+           pg_catalog.array_agg(numbered.trace_id order by numbered.id) as trace_ids,
+           pg_catalog.array_agg(numbered.producer order by numbered.id) as producers
     from numbered
     group by numbered.partition, numbered.grp, numbered.key_id, numbered.place, numbered.mebibyte
   ), placed as (
-    select piece.*, sum(piece.n) over (partition by piece.partition order by piece.first_id)::int as through
+    select piece.*, pg_catalog.sum(piece.n) over (partition by piece.partition order by piece.first_id)::int as through
     from piece
   ), moved as (
     update {schema}.head
     set next_seq = head.next_seq + added.n,
-        fresh_at = coalesce(head.fresh_at, clock_timestamp()),
-        last_at = greatest(head.last_at, clock_timestamp()),
+        fresh_at = coalesce(head.fresh_at, pg_catalog.clock_timestamp()),
+        last_at = greatest(head.last_at, pg_catalog.clock_timestamp()),
         -- Their ids are not remembered anew.
         key_seq = head.key_seq + added.n
-    from (select piece.partition, sum(piece.n)::int as n from piece group by piece.partition) as added
+    from (select piece.partition, pg_catalog.sum(piece.n)::int as n from piece group by piece.partition) as added
     where head.partition = added.partition
     returning head.queue, head.partition, head.next_seq - added.n - 1 as before, head.last_at, added.n
   ), appended as (
@@ -63,7 +63,7 @@ begin
   )
   select moved.queue, moved.partition, moved.n
   from moved
-  where (select count(*) from appended) > 0;
+  where (select pg_catalog.count(*) from appended) > 0;
 end
 $reveille$;
 

@@ -1,49 +1,60 @@
--- Make a group known to a queue, with a cursor for every partition there is, and return its id; the first registration
--- decides where it begins. Partitions that come later begin at their beginning. Whoever registers must call catch_up in a
--- later transaction: between the two, another group's consumer may have told the cursors of its time, and not this one.
+-- Make a group known to a queue, with a cursor for every partition there is, and return its id; the first registration decides where
+-- it begins. Partitions that come later begin at their beginning. Nothing is returned when the queue is gone, and no id when it has
+-- in_groups groups already.
+-- With more than in_most partitions the group is only begun, and through is the last partition there is: the caller makes its cursors
+-- a few at a time (make_cursors) and ends with finish_group. Until then it stands under the negative number of its queue, where nobody
+-- looks for it by its queue: neither consumers, nor those who tell groups what was pushed. Its cursors are its own (nobody deletes those
+-- of a group that there is), and whoever registers it after somebody who died goes on with it. The queue's row is held for a moment only,
+-- but long enough that no partition up to through is still on its way.
+-- Whoever registers must let the group catch up in a later transaction: see finish_group.
 -- locks: the queue's row, so that no partition is made meanwhile
-create or replace function {schema}.register(in_queue int, in_name text, in_mode text, in_from timestamptz)
-returns int
+create or replace function {schema}.register(
+  in_queue int, in_name text, in_mode text, in_from timestamptz, in_groups int default 2147483647, in_most int default 2147483647
+)
+returns table (grp int, through int)
 language plpgsql
 as $reveille$
 declare
-  made int;
+  wide boolean;
 begin
   perform from {schema}.queue where queue.id = in_queue for update;
   if not found then
-    return null;
+    return;
   end if;
-  insert into {schema}.consumer_group (queue, name, mode, from_at)
-  values (in_queue, in_name, in_mode, in_from)
-  on conflict (queue, name) do nothing
-  returning id into made;
-  if made is null then
-    return (select consumer_group.id from {schema}.consumer_group where queue = in_queue and name = in_name);
+  grp := (select consumer_group.id from {schema}.consumer_group where queue = in_queue and name = in_name);
+  if grp is not null then
+    return next;
+    return;
   end if;
-
-  insert into {schema}.cursor (partition, grp, committed, upto, due_at)
-  select begun.partition, made, begun.committed, begun.newest,
-         case when begun.newest > begun.committed then clock_timestamp() end
-  from (
-    select head.partition, head.next_seq - 1 as newest,
-           case in_mode
-             when 'all' then head.first_seq - 1
-             when 'new' then head.next_seq - 1
-             else coalesce((
-               select segment.last_seq - segment.n
-               from {schema}.segment
-               where segment.partition = head.partition and segment.last_seq >= head.first_seq and segment.at >= in_from
-               order by segment.last_seq
-               limit 1
-             ), head.next_seq - 1)
-           end as committed
-    from {schema}.head
-    where head.queue = in_queue
-  ) as begun
-  order by begun.partition
-  on conflict do nothing;
-  return made;
+  grp := (select consumer_group.id from {schema}.consumer_group where queue = -in_queue and name = in_name);
+  if grp is null then
+    if in_groups <= (
+      select pg_catalog.count(*)
+      from (
+        select from {schema}.consumer_group where queue in (in_queue, -in_queue) limit in_groups
+      ) as known
+    ) then
+      return next;
+      return;
+    end if;
+    insert into {schema}.consumer_group (queue, name, mode, from_at)
+    values (-in_queue, in_name, in_mode, in_from)
+    returning id into grp;
+  end if;
+  through := coalesce((select pg_catalog.max(head.partition) from {schema}.head where head.queue = in_queue), 0);
+  wide := in_most < (
+    select pg_catalog.count(*)
+    from (
+      select from {schema}.head where head.queue = in_queue limit in_most::bigint + 1
+    ) as counted
+  );
+  if not wide then
+    perform {schema}.make_cursors(grp, 0, through, 2147483647);
+    update {schema}.consumer_group set queue = in_queue where consumer_group.id = grp;
+    through := null;
+  end if;
+  return next;
 end
 $reveille$;
 
-comment on function {schema}.register(int, text, text, timestamptz) is 'Reveille: makes a consumer group known';
+comment on function {schema}.register(int, text, text, timestamptz, int, int) is 'Reveille: makes a consumer group known';

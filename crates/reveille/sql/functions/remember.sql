@@ -14,10 +14,10 @@ declare
   places int[];
   keys uuid[];
 begin
-  select array_agg(new.partition), array_agg(item.key)
+  select pg_catalog.array_agg(new.partition), pg_catalog.array_agg(item.key)
   into places, keys
   from unnest(in_partitions, in_first, in_last) as new (partition, first, last)
-  cross join lateral unnest(in_keys[new.first:new.last]) as item (key);
+  cross join lateral pg_catalog.unnest(in_keys[new.first:new.last]) as item (key);
   if exists (select from {schema}.growing_seen(places, keys)) then
     return false;
   end if;

@@ -13,12 +13,12 @@ begin
   if in_backoff is null then
     return case in_failures when 1 then 0 when 2 then 30 else 300 end;
   elsif in_backoff like 'list:%' then
-    pauses := string_to_array(substr(in_backoff, 6), ',');
-    return pauses[least(greatest(in_failures, 1), array_length(pauses, 1))]::double precision;
+    pauses := pg_catalog.string_to_array(pg_catalog.substr(in_backoff, 6), ',');
+    return pauses[least(greatest(in_failures, 1), pg_catalog.array_length(pauses, 1))]::double precision;
   elsif in_backoff like 'exponential:%:%' then
-    return random() * least(
-      split_part(in_backoff, ':', 2)::double precision * power(2, least(greatest(in_failures, 1), 60) - 1),
-      split_part(in_backoff, ':', 3)::double precision
+    return pg_catalog.random() * least(
+      pg_catalog.split_part(in_backoff, ':', 2)::double precision * pg_catalog.power(2, least(greatest(in_failures, 1), 60) - 1),
+      pg_catalog.split_part(in_backoff, ':', 3)::double precision
     );
   end if;
   raise exception 'the backoff must be list:<seconds>,… or exponential:<first>:<longest>, not "%"', in_backoff

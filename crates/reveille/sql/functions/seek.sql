@@ -17,7 +17,7 @@ declare
   wanted bigint;
 begin
   insert into {schema}.cursor (partition, grp, upto, due_at)
-  select near.partition, in_group, near.newest, case when near.newest > 0 then clock_timestamp() end
+  select near.partition, in_group, near.newest, case when near.newest > 0 then pg_catalog.clock_timestamp() end
   from (
     select head.partition, head.next_seq - 1 as newest
     from {schema}.consumer_group
@@ -79,10 +79,10 @@ begin
     update {schema}.cursor
     set committed = seek.committed,
         upto = told,
-        due_at = case when more then clock_timestamp() end,
+        due_at = case when more then pg_catalog.clock_timestamp() end,
         lease_until = null,
         epoch = cursor.epoch + 1,
-        nonce = gen_random_uuid(),
+        nonce = pg_catalog.gen_random_uuid(),
         failures = 0,
         deliveries = 0
     where cursor.partition = top.partition and cursor.grp = in_group;

@@ -67,7 +67,7 @@ begin
       when asked.outcome not in ('completed', 'release') and asked.through < held.committed then 'passed'
       when held.lease_until is null and asked.nonce is not null and asked.outcome <> 'completed' then 'already'
       when held.lease_until is null then 'lost'
-      when asked.strictly and asked.nonce is not null and held.lease_until <= clock_timestamp() then 'expired'
+      when asked.strictly and asked.nonce is not null and held.lease_until <= pg_catalog.clock_timestamp() then 'expired'
       when asked.outcome = 'completed' and asked.through > held.leased_through then 'outside'
       when asked.outcome not in ('completed', 'release') and asked.through >= held.leased_through then 'outside'
       else 'settled'
@@ -90,7 +90,7 @@ begin
       continue;
     end if;
 
-    due := clock_timestamp();
+    due := pg_catalog.clock_timestamp();
     charged := case when passed > held.committed then 0 else held.failures end;
     if asked.outcome = 'failed' then
       charged := charged + 1;
@@ -102,7 +102,7 @@ begin
         perform {schema}.bury(asked.partition, asked.grp, top.queue, passed + 1, charged,
           case when passed > held.committed then 1 else held.deliveries end, asked.error);
       end if;
-      due := clock_timestamp();
+      due := pg_catalog.clock_timestamp();
     end if;
     committed := passed + dead::int;
     -- Never cleared while the cursor, on the row we hold, was told of more.
@@ -121,7 +121,7 @@ begin
         end
     where cursor.ctid = held.tid;
     released := true;
-    due_s := case when more then greatest(extract(epoch from due - clock_timestamp()), 0) end;
+    due_s := case when more then greatest(extract(epoch from due - pg_catalog.clock_timestamp()), 0) end;
     return next;
   end loop;
 end

@@ -9,7 +9,7 @@ returns void
 language plpgsql
 as $reveille$
 declare
-  parts text[] := string_to_array(in_token, '.');
+  parts text[] := pg_catalog.string_to_array(in_token, '.');
   settled record;
   name text;
 begin
@@ -19,20 +19,21 @@ begin
     raise exception 'the delay must not be negative, not %', in_delay using errcode = 'invalid_parameter_value';
   elsif extract(epoch from in_delay) > 3162240000 then
     raise exception 'the delay must be at most 100 years' using errcode = 'invalid_parameter_value';
-  elsif octet_length(in_result::text) > 16777216 then
+  elsif pg_catalog.octet_length(in_result::text) > 16777216 then
     raise exception 'the results have more than 16 MiB' using errcode = 'invalid_parameter_value';
   end if;
   select job.queue into name from {schema}.job where job.id = parts[1]::bigint;
   select * into settled
   from {schema}.settle_jobs(array[parts[1]::bigint], array[parts[2]::int], array[parts[3]::bigint], array[in_outcome],
     array[extract(epoch from in_delay)::double precision], array[in_code], array[in_message], array[null::double precision],
-    array[convert_to(in_result::text, 'UTF8')], extract(epoch from in_keep)::double precision, null);
+    array[pg_catalog.convert_to(in_result::text, 'UTF8')], extract(epoch from in_keep)::double precision, null);
   if settled.said <> 'recorded' then
     raise exception 'the lease of job % is lost: it has ended, or somebody else has it', parts[1]
       using errcode = 'object_not_in_prerequisite_state';
   end if;
   if settled.state = 'scheduled' then
-    perform pg_notify({schema}.hint_channel(), E'hint\njobs' || case when name ~ '^[!-~]+$' then ' ' || name else '' end);
+    perform pg_catalog.pg_notify({schema}.hint_channel(),
+      E'hint\njobs' || case when name ~ '^[!-~]+$' then ' ' || name else '' end);
   end if;
 end
 $reveille$;

@@ -11,6 +11,7 @@ create or replace function {schema}.settle_jobs(
 )
 returns table (item bigint, said text, state text, due_s double precision)
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 declare
   asked record;
@@ -68,7 +69,7 @@ begin
         -- What was enqueued before its backoff was checked may wait without end: a century is that, and can be added.
         due_s := least(due_s, 3162240000);
         update {schema}.job
-        set due_at = clock_timestamp() + make_interval(secs => due_s), nonce = null, worker = null,
+        set due_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => due_s), nonce = null, worker = null,
           attempt = held.attempt - case when asked.outcome = 'retry' then 0 else 1 end,
           note = case when asked.outcome = 'retry' then null else asked.message end
         where job.id = held.id;
@@ -76,8 +77,9 @@ begin
         delete from {schema}.job where job.id = held.id;
         insert into {schema}.job_done (id, state, finished_at, keep_until, epoch, attempt, queue, worker, code, reason, took_ms,
           result)
-        values (held.id, settle_jobs.state, clock_timestamp(),
-          clock_timestamp() + make_interval(secs => case when settle_jobs.state = 'dead' then in_keep_dead else in_keep end),
+        values (held.id, settle_jobs.state, pg_catalog.clock_timestamp(),
+          pg_catalog.clock_timestamp()
+            + pg_catalog.make_interval(secs => case when settle_jobs.state = 'dead' then in_keep_dead else in_keep end),
           held.epoch, held.attempt, held.queue, held.worker, asked.code, asked.message, asked.took_ms, asked.result);
       end if;
     end if;

@@ -3,6 +3,7 @@
 create or replace function {schema}.snooze(token text, delay interval)
 returns void
 language plpgsql
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
   perform {schema}.settle_job(token, 'snooze', delay, null, null, null, '24 hours');

@@ -19,8 +19,8 @@ declare
   newest bigint[];
   dues timestamptz[];
 begin
-  select array_agg(fresh.partition order by fresh.partition), array_agg(fresh.queue order by fresh.partition),
-         array_agg(fresh.newest order by fresh.partition), array_agg(fresh.due order by fresh.partition)
+  select pg_catalog.array_agg(fresh.partition order by fresh.partition), pg_catalog.array_agg(fresh.queue order by fresh.partition),
+         pg_catalog.array_agg(fresh.newest order by fresh.partition), pg_catalog.array_agg(fresh.due order by fresh.partition)
   into parts, owners, newest, dues
   from (
     select head.partition, head.queue, head.next_seq - 1 as newest,
@@ -39,9 +39,9 @@ begin
   if parts is null then
     return 0;
   end if;
-  if cardinality(parts) > 100 then
+  if pg_catalog.cardinality(parts) > 100 then
     -- A plan that was made while the tables were small and is kept may take seconds for thousands of partitions.
-    perform set_config('plan_cache_mode', 'force_custom_plan', true);
+    perform pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true);
   end if;
 
   insert into {schema}.cursor (partition, grp, upto, due_at)
@@ -108,7 +108,7 @@ begin
   from told
   where head.ctid = told.tid;
 
-  return cardinality(parts);
+  return pg_catalog.cardinality(parts);
 end
 $reveille$;
 

@@ -4,9 +4,10 @@ create or replace function {schema}.version()
 returns text
 language plpgsql
 stable
+set search_path = pg_catalog, pg_temp
 as $reveille$
 begin
-  return (select max(version)::text from {schema}.migration);
+  return (select pg_catalog.max(version)::text from {schema}.migration);
 end
 $reveille$;
 

@@ -37,6 +37,11 @@ impl Cause {
         self.sqlstate.as_deref()
     }
 
+    /// What was said, without the SQLSTATE.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Whether the session is over: what was in flight may or may not have taken effect.
     pub(crate) fn ended_the_session(&self) -> bool {
         self.end != End::Alive

@@ -35,9 +35,16 @@ pub enum Purpose {
     Examine,
     /// Notifications and the heartbeat.
     Listen,
+    /// Whether the database is there.
+    Probe,
 }
 
 impl Purpose {
+    /// What a database opens for itself, one each, beside the pool.
+    pub(crate) const OWN: [Self; 3] = [Self::Listen, Self::HINTS, Self::Probe];
+    /// Telling other nodes that there is work.
+    pub(crate) const HINTS: Self = Self::Lane("herald");
+
     fn word(self) -> &'static str {
         match self {
             Self::Caller => "caller",
@@ -46,6 +53,7 @@ impl Purpose {
             Self::Resolve => "resolve",
             Self::Examine => "examine",
             Self::Listen => "listen",
+            Self::Probe => "probe",
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::cause::Cause;
 use super::options::OptionsError;
+use super::rights::remedy;
 
 /// An error of the database layer. Its variant is its kind.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -151,7 +152,7 @@ pub enum DatabaseError {
         objects: Vec<String>,
     },
     /// The role lacks a right.
-    #[error("user {user} lacks a right that {doing} needs: grant it, or connect as the schema's owner")]
+    #[error("user {user} lacks a right that {doing} needs: {}", remedy(user, cause.message()))]
     Permission {
         /// The user that we are.
         user: String,

@@ -13,6 +13,7 @@ use super::Database;
 use super::connector::Purpose;
 use super::durability::Durability;
 use super::error::DatabaseError;
+use super::options::DatabaseOptions;
 pub(crate) use books::stranded;
 pub use finding::{Finding, Verdict};
 pub use holders::XminHolder;
@@ -39,14 +40,16 @@ pub struct ExamineOptions {
 
 impl Default for ExamineOptions {
     fn default() -> Self {
-        Self { connections_needed: 8, old_transaction: Duration::from_secs(300), clock_skew: Duration::from_secs(1) }
+        let alone = DatabaseOptions::new("").connections_max();
+        let connections_needed = u32::try_from(alone).unwrap_or(u32::MAX);
+        Self { connections_needed, old_transaction: Duration::from_secs(300), clock_skew: Duration::from_secs(1) }
     }
 }
 
 impl ExamineOptions {
     /// How many connections all our processes together will open.
     ///
-    /// Default: 8 connections. Zero: only the present use is judged.
+    /// Default: what a database with default options opens for itself, 7 connections. Zero: only the present use is judged.
     #[must_use]
     pub fn connections_needed(mut self, connections: u32) -> Self {
         self.connections_needed = connections;

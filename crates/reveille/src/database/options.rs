@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::address::Address;
+use super::connector::Purpose;
 use super::schema_name::SchemaName;
 
 /// Longer than any pause of a healthy server, short enough for a human who waits.
@@ -124,13 +125,22 @@ impl DatabaseOptions {
         self
     }
 
-    /// How many connections callers and administration share. Lanes and the listener have their own.
+    /// How many connections callers and administration share; administration gets half of them at most. Lanes, the listener
+    /// and the probe have their own.
     ///
     /// Default: 4 connections. Zero is refused, and so is more than ten thousand.
     #[must_use]
     pub fn pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections;
         self
+    }
+
+    /// How many connections a database with these options opens at most for itself: the shared ones, and one each for
+    /// notifications, for hints to other nodes, and for [`ping`](super::Database::ping). Those of messages
+    /// ([`Messages::CONNECTIONS`](crate::messages::Messages::CONNECTIONS)) come on top; so does one for a moment, while the
+    /// schema is migrated or an interrupted commit is asked about.
+    pub fn connections_max(&self) -> usize {
+        self.pool_size.saturating_add(Purpose::OWN.len())
     }
 
     /// What `pg_stat_activity` shows for our connections, followed by each one's purpose. Not sent in pooled mode.

@@ -1,11 +1,37 @@
 //! Whether the database is there.
+//!
+//! Owns a connection for this question alone, opened when it is first asked: a pool that is busy, or a batch that takes
+//! long, says nothing about the database. The connection is kept, and silent while nobody asks: when PostgreSQL has no room
+//! for another one, the one we hold still answers.
 
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use super::connection::Connection;
+use super::connector::Purpose;
 use super::error::DatabaseError;
-use super::pool::Pool;
+use super::shared::Shared;
 
-/// Ask with an empty transaction, on a connection that is already there: when PostgreSQL has no room for another one,
-/// those we hold still do their work.
-pub(super) async fn ping(pool: &Pool) -> Result<(), DatabaseError> {
-    let mut connection = pool.get().await?;
-    connection.transaction().await?.rollback().await
+/// Asks the question, one at a time.
+#[derive(Debug)]
+pub(super) struct Probe {
+    shared: Arc<Shared>,
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Probe {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, connection: Mutex::default() }
+    }
+
+    /// An empty transaction. A connection that broke, or on which an earlier question was given up, is replaced.
+    pub(super) async fn ping(&self) -> Result<(), DatabaseError> {
+        let mut kept = self.connection.lock().await;
+        let connection = match kept.take() {
+            Some(connection) if !connection.is_closed() && connection.is_free() => kept.insert(connection),
+            _ => kept.insert(self.shared.connect(Purpose::Probe).await?),
+        };
+        connection.transaction().await?.rollback().await
+    }
 }

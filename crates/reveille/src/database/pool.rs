@@ -2,13 +2,17 @@
 //!
 //! Promises a free connection within the connect timeout, or a sentence about why there is none: one that is left in the
 //! middle of a statement, because its caller ran out of patience, is not given to the next. Lanes do not come here; they
-//! would wait behind a caller's slow query.
+//! would wait behind a caller's slow query. Administration, whose reads may be slow, gets half of them at most: pops that
+//! begin a group, and transactions, find one free however many lists are being read.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool::Runtime;
 use deadpool::managed::{self, Metrics, Object, PoolError, RecycleError, RecycleResult};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use super::connection::Connection;
 use super::connector::Purpose;
@@ -17,6 +21,22 @@ use super::shared::Shared;
 
 /// A borrowed connection; it goes back when it is dropped.
 pub type Pooled = Object<Opener>;
+
+/// A connection borrowed for administration, with its place among the few that may be.
+#[derive(Debug)]
+pub(crate) struct Administering {
+    /// Goes back before the place does.
+    connection: Pooled,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Deref for Administering {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
 
 /// Opens the pool's connections.
 #[derive(Debug)]
@@ -44,6 +64,7 @@ impl managed::Manager for Opener {
 pub(crate) struct Pool {
     connections: managed::Pool<Opener>,
     size: usize,
+    administration: Arc<Semaphore>,
     patience: Duration,
 }
 
@@ -56,7 +77,16 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|_| DatabaseError::Closed)?;
-        Ok(Self { connections, size, patience })
+        let administration = Arc::new(Semaphore::new(administration_share(size)));
+        Ok(Self { connections, size, administration, patience })
+    }
+
+    /// One for administration: at most half of the pool, so that slow reads leave the rest to callers.
+    pub(crate) async fn get_for_administration(&self) -> Result<Administering, DatabaseError> {
+        let place = timeout(self.patience, Arc::clone(&self.administration).acquire_owned()).await;
+        let busy = |_| DatabaseError::Busy { size: administration_share(self.size), waited: self.patience };
+        let place = place.map_err(busy)?.map_err(|_| DatabaseError::Closed)?;
+        Ok(Administering { connection: self.get().await?, _place: place })
     }
 
     pub(crate) async fn get(&self) -> Result<Pooled, DatabaseError> {
@@ -68,6 +98,11 @@ impl Pool {
     }
 
     pub(crate) fn close(&self) {
+        self.administration.close();
         self.connections.close();
     }
+}
+
+fn administration_share(size: usize) -> usize {
+    size.div_ceil(2)
 }

@@ -2,7 +2,8 @@
 //!
 //! Direct: at login, for the whole session. Pooled: at the start of every transaction and only for it, because a
 //! session behind a pooler belongs to everybody. READ COMMITTED is forced in both: our statements lock the rows they
-//! read, and under another isolation a role's default would turn waits into errors.
+//! read, and under another isolation a role's default would turn waits into errors. Names are looked up in `pg_catalog`
+//! alone, in both: whoever may create in `public` could otherwise put a function there that we run as ourselves.
 //!
 //! Next: [`super::connector`] sends the first, [`super::pipeline`] the second.
 
@@ -14,12 +15,16 @@ use super::options::Settings;
 /// A caller that dies between two statements of a transaction must not hold its locks for ever.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(60);
 
+/// Everything of ours is written with its schema. `pg_temp` is named because it would come first if it were not.
+const SEARCH_PATH: &str = "pg_catalog,pg_temp";
+
 /// The `options` of the login, after those the URL brings: ours are read last and win.
 pub(crate) fn login_options(settings: &Settings, from_url: Option<&str>) -> String {
     let mut options = from_url.map(|options| format!("{options} ")).unwrap_or_default();
     for (name, value) in limits(settings) {
         let _ = write!(options, "-c {name}={value} ");
     }
+    let _ = write!(options, "-c search_path={SEARCH_PATH} ");
     // `limit $1` makes a generic plan look dear, so that PostgreSQL would plan every claim anew; see
     // research/postgres-performance.md, section 2. JIT has never paid for itself on our statements. A small table may not be
     // read whole either: the plan is kept, and the table grows.
@@ -34,6 +39,7 @@ pub(crate) fn login_options(settings: &Settings, from_url: Option<&str>) -> Stri
 pub(crate) fn opening(settings: &Settings) -> String {
     // The plans inside functions are kept here, too.
     let mut sql = "begin isolation level read committed; set local enable_seqscan = off".to_owned();
+    let _ = write!(sql, "; set local search_path = {SEARCH_PATH}");
     for (name, value) in limits(settings) {
         let _ = write!(sql, "; set local {name} = {value}");
     }

@@ -160,7 +160,7 @@ impl Jobs {
     }
 
     pub(super) async fn change(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, DatabaseError> {
-        self.database().acquire().await?.query(statement, params).await
+        self.database().administer().await?.query(statement, params).await
     }
 
     /// Why the job could not be changed so.

@@ -2,7 +2,8 @@
 //!
 //! Owns the hub of the queues and its place in listener and heartbeat. A hint names a queue, or `@` and a worker, which is then to
 //! look after the jobs it holds: somebody wants one of them cancelled. Everything that can make a job claimable calls a method here
-//! after its commit: docs/jobs.md lists them.
+//! after its commit: docs/jobs.md lists them. With notifications off, it neither sends nor hears any: the hub says that there is no
+//! source of hints, and workers look every fallback interval.
 //!
 //! Next: [`super::claim`].
 
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 
 use super::event::{JobEvent, Reporter};
 use super::options::JobsOptions;
-use crate::database::{Database, Herald, Statement, WorkSource};
+use crate::database::{Database, Herald, Registration, Statement, WorkSource};
 
 /// The name of jobs in hints.
 const SOURCE: &str = "jobs";
@@ -96,17 +97,32 @@ impl Bell {
             announced.insert(Arc::clone(queue), until);
         }
         drop(announced);
-        self.herald.announce_after(SOURCE, queue, lease);
+        self.ready_after(queue, lease);
     }
 
-    /// A worker is to look after the jobs it holds.
+    /// A worker is to look after the jobs it holds. Without notifications a worker elsewhere learns of it with its next renewal.
     pub(super) fn attend(&self, worker: &str) {
-        self.herald.announce(SOURCE, &format!("@{worker}"));
+        let key = format!("@{worker}");
+        if self.notify {
+            self.herald.announce(SOURCE, &key);
+        } else {
+            self.ring(Some(&key), Cause::Pushed);
+        }
     }
 
     /// Waits until what was announced has been sent: a program that only enqueues may exit right after.
     pub(super) async fn flush(&self) {
         self.herald.flush().await;
+    }
+
+    /// From here on hints and the heartbeat ring this hub; nothing does when notifications are off, for a heartbeat proves its link
+    /// by a notification to itself.
+    pub(super) fn register(self: &Arc<Self>, database: &Database) -> Option<Registration> {
+        if self.notify {
+            return Some(database.register(Arc::clone(self) as Arc<_>));
+        }
+        self.hub.set_link(Link::Off);
+        None
     }
 
     /// Whether this process has a worker, and so lives on: its hints can leave when they like.

@@ -27,7 +27,7 @@ use super::id::{JobId, JobToken};
 use super::lifecycle::State;
 use super::settle::{Ending, Settlement, Settler};
 use super::statements::{NEXT, TAKE};
-use super::worker::Crew;
+use super::worker::{Claiming, Crew};
 use crate::database::{Connection, DatabaseError, Param, Purpose, Registration};
 use afloat::Afloat;
 use marks::Marks;
@@ -47,6 +47,8 @@ pub(super) struct Claimed {
     pub(super) metadata: Option<Vec<u8>>,
     pub(super) waited: Duration,
     was_due: marks::Place,
+    /// Until it is in the worker's hands, or given back.
+    claiming: Claiming,
 }
 
 impl Claimed {
@@ -65,7 +67,7 @@ pub(super) struct Claims {
 
 struct Door {
     handle: DispatcherHandle<Looker>,
-    _registration: Registration,
+    _registration: Option<Registration>,
 }
 
 impl Claims {
@@ -85,8 +87,8 @@ impl Claims {
             };
             let options = DispatcherOptions::default().pace(ground.options.pace);
             let options = options.fallback_interval(ground.options.everywhere());
+            let registration = ground.bell.register(&ground.database);
             let (dispatcher, handle) = Dispatcher::new(ground.bell.hub(), looker, options);
-            let registration = ground.database.register(Arc::clone(&ground.bell) as Arc<_>);
             if let Some(runner) = ground.bell.take_runner() {
                 ground.tasks.spawn(runner.run(ground.end.clone().cancelled_owned()));
             }
@@ -118,6 +120,8 @@ pub(super) struct Looker {
 /// One worker's part of a look.
 struct Search<'s> {
     crew: &'s Crew,
+    /// While it lives, a drain of the worker waits.
+    claiming: Claiming,
     /// The queues that were rung.
     queues: Vec<Queue>,
     jobs: Vec<Claimed>,
@@ -145,7 +149,8 @@ impl Source for Looker {
         for asked in &round.asked {
             let rung = || round.keys.iter().filter(|rung| asked.keys.contains(&rung.key));
             let queues = rung().map(|rung| Arc::clone(&rung.key)).collect();
-            let mut search = Search { crew: &asked.ask, queues, jobs: Vec::new(), bare: HashMap::new() };
+            let claiming = Claiming::of(&asked.ask);
+            let mut search = Search { crew: &asked.ask, claiming, queues, jobs: Vec::new(), bare: HashMap::new() };
             let unasked = self.take_unasked(rung());
             if let Err(error) = self.search(&mut line, &mut search, &unasked).await {
                 warn!(%error, "could not look for jobs");
@@ -244,7 +249,8 @@ impl Looker {
             self.marks().entry(Arc::clone(queue)).or_default().begin(began, &mut times, &mut ids);
         }
         let (nonce, lease, want) = (fastrand::i64(..), search.crew.lease.as_secs_f64(), i64::from(size(left)));
-        let afloat = Afloat::new(&self.ground, search.crew, nonce, names.iter().map(ToString::to_string).collect());
+        let afloat =
+            Afloat::new(&self.ground, &search.claiming, nonce, names.iter().map(ToString::to_string).collect());
         let options = &self.ground.options;
         let (keep, keep_dead) = (options.keep_done.as_secs_f64(), options.keep_dead.map(|keep| keep.as_secs_f64()));
         let params: [Param<'_>; 10] =
@@ -257,9 +263,10 @@ impl Looker {
             let (name, ended): (&str, Option<&str>) = (row.get("queue"), row.get("ended"));
             let Some(place) = names.iter().position(|queue| *queue == name) else { continue };
             found[place] += 1;
+            let queue = &quotas[place].0;
             match ended.and_then(State::parse) {
-                Some(state) => self.ground.reporter.emit(&JobEvent::Ended { job: about(row), state }),
-                None => search.jobs.push(claimed(row, &quotas[place].0, nonce)),
+                Some(state) => self.ground.reporter.emit(&JobEvent::Ended { job: about(row, queue), state }),
+                None => search.jobs.push(claimed(row, queue, nonce, &search.claiming)),
             }
         }
         let mut marks = self.marks();
@@ -323,7 +330,9 @@ impl Looker {
             or_lost: false,
             interrupted: false,
         };
+        let claims: Vec<Claiming> = jobs.iter().map(|job| job.claiming.clone()).collect();
         self.settler.settle_many(jobs.into_iter().map(settle).collect()).await;
+        claims.iter().for_each(Claiming::given_back);
     }
 
     /// Those of the keys that are looked at for no other reason than to ask what comes next.
@@ -342,21 +351,22 @@ impl Looker {
     }
 }
 
-fn about(row: &Row) -> About {
+fn about(row: &Row, queue: &Queue) -> About {
     About {
         id: JobId(row.get("id")),
         kind: Arc::from(row.get::<_, Option<&str>>("kind").unwrap_or_default()),
+        queue: Arc::clone(queue),
         attempt: row.get("attempt"),
         item_id: row.get::<_, Option<&[u8]>>("metadata").and_then(item_id),
     }
 }
 
-fn claimed(row: &Row, queue: &Queue, nonce: i64) -> Claimed {
+fn claimed(row: &Row, queue: &Queue, nonce: i64, claiming: &Claiming) -> Claimed {
     let id = JobId(row.get("id"));
     let timeout: Option<i64> = row.get("timeout_ms");
     Claimed {
         token: JobToken { id, epoch: row.get("epoch"), nonce },
-        about: about(row),
+        about: about(row, queue),
         queue: Arc::clone(queue),
         priority: row.get("priority"),
         max_attempts: row.get("max_attempts"),
@@ -366,6 +376,7 @@ fn claimed(row: &Row, queue: &Queue, nonce: i64) -> Claimed {
         metadata: row.get("metadata"),
         waited: Duration::from_secs_f64(row.get::<_, f64>("waited_s").clamp(0.0, 1e9)),
         was_due: (row.get("was_due_at"), id.0),
+        claiming: claiming.clone(),
     }
 }
 

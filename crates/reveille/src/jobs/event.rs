@@ -88,6 +88,8 @@ pub struct About {
     pub id: JobId,
     /// Its kind.
     pub kind: Arc<str>,
+    /// Its queue.
+    pub queue: Arc<str>,
     /// Its attempt, from 1.
     pub attempt: i32,
     /// The `item_id` of its metadata.
@@ -126,6 +128,8 @@ fn log(event: &JobEvent) {
         JobEvent::Claimed { job, worker, .. } => info!(
             event = "job_claimed",
             job_id = job.id.0,
+            kind = &*job.kind,
+            queue = &*job.queue,
             item_id = job.item_id.as_deref(),
             attempt = job.attempt,
             worker_id = &**worker,
@@ -134,6 +138,8 @@ fn log(event: &JobEvent) {
         JobEvent::Completed { job, took } => info!(
             event = "job_completed",
             job_id = job.id.0,
+            kind = &*job.kind,
+            queue = &*job.queue,
             item_id = job.item_id.as_deref(),
             duration_ms = took.as_secs_f64() * 1000.0,
             "job_completed"
@@ -141,6 +147,8 @@ fn log(event: &JobEvent) {
         JobEvent::Failed { job, code, message, state, .. } => warn!(
             event = "job_failed",
             job_id = job.id.0,
+            kind = &*job.kind,
+            queue = &*job.queue,
             item_id = job.item_id.as_deref(),
             error_code = code,
             error_message = message,
@@ -150,6 +158,8 @@ fn log(event: &JobEvent) {
         JobEvent::Ended { job, state: State::Dead } => warn!(
             event = "job_failed",
             job_id = job.id.0,
+            kind = &*job.kind,
+            queue = &*job.queue,
             item_id = job.item_id.as_deref(),
             error_code = "lease_expired",
             error_message = "the worker of its last attempt was lost, or held it too long",

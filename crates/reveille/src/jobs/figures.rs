@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn figures_have_the_names_and_labels_of_the_seed() {
         let figures = Figures::default();
-        let job = About { id: JobId(1), kind: "enrich\"ment".into(), attempt: 1, item_id: None };
+        let job =
+            About { id: JobId(1), kind: "enrich\"ment".into(), queue: "default".into(), attempt: 1, item_id: None };
         let worker = Arc::from("w1");
         figures.count(&JobEvent::Claimed { job: job.clone(), worker, waited: Duration::ZERO });
         figures.count(&JobEvent::Completed { job: job.clone(), took: Duration::from_millis(20) });

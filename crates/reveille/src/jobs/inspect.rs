@@ -101,11 +101,11 @@ pub struct QueueState {
     pub name: String,
     /// Jobs whose time has not come.
     pub scheduled: u64,
-    /// Jobs that are due.
+    /// Jobs that are due, those among them whose lease has ended.
     pub ready: u64,
-    /// Jobs that are held.
+    /// Jobs that are held, under a lease that has not ended.
     pub running: u64,
-    /// For how long the oldest of those that are due has been.
+    /// For how long the oldest of those that are due has been; one whose worker was lost, since the end of its lease.
     pub age: Option<Duration>,
     /// Whether it is paused.
     pub paused: bool,
@@ -188,7 +188,7 @@ impl Jobs {
 fn because(row: &Row, state: State) -> String {
     let due = row.get::<_, Option<f64>>("due_s").unwrap_or(0.0);
     let (note, reason): (Option<&str>, Option<&str>) = (row.get("note"), row.get("reason"));
-    let worker = row.get::<_, Option<&str>>("worker").unwrap_or("somebody");
+    let worker = row.get::<_, Option<&str>>("worker");
     let paused = row.get::<_, bool>("paused");
     let attempt = row.get::<_, Option<i16>>("attempt").unwrap_or(0);
     match state {
@@ -198,17 +198,26 @@ fn because(row: &Row, state: State) -> String {
             None => format!("its time comes in {due:.1} s"),
         },
         State::Ready if paused => "its queue is paused".to_owned(),
-        State::Ready => format!("it has been due for {:.1} s and waits for a worker with a free slot", -due),
-        State::Running if due < 0.0 => {
-            format!("{worker} held it and is silent: its lease ended {:.1} s ago, anybody may take it", -due)
+        State::Ready => match worker {
+            Some(lost) => {
+                format!("{lost} held it and is silent: its lease ended {:.1} s ago, anybody may take it", -due)
+            }
+            None => format!("it has been due for {:.1} s and waits for a worker with a free slot", -due),
+        },
+        State::Running => {
+            let worker = worker.unwrap_or("somebody");
+            if row.get("cancel_requested") {
+                format!("{worker} runs it and was told to stop")
+            } else {
+                format!("{worker} runs it; its lease ends in {due:.1} s unless it is renewed")
+            }
         }
-        State::Running if row.get("cancel_requested") => format!("{worker} runs it and was told to stop"),
-        State::Running => format!("{worker} runs it; its lease ends in {due:.1} s unless it is renewed"),
         State::Done => "it succeeded".to_owned(),
         State::Cancelled => reason.unwrap_or("it was cancelled").to_owned(),
         State::Dead => {
             let code = row.get::<_, Option<&str>>("code").unwrap_or("failed");
-            format!("it failed for good after {attempt} attempts: {code}: {}", reason.unwrap_or(""))
+            let attempts = if attempt == 1 { "1 attempt".to_owned() } else { format!("{attempt} attempts") };
+            format!("it failed for good after {attempts}: {code}: {}", reason.unwrap_or(""))
         }
     }
 }

@@ -156,7 +156,12 @@ pub const TRANSITIONS: &[Transition] = &[
     step(Verb::Claim, State::Ready, State::Running, "counts the attempt, raises the epoch"),
     step(Verb::Claim, State::Ready, State::Dead, "when all attempts are used up: its last worker died with it"),
     step(Verb::Claim, State::Ready, State::Cancelled, "when it was to be cancelled and its last worker was lost"),
-    step(Verb::Expire, State::Running, State::Ready, "the lease has ended; nothing is written"),
+    step(
+        Verb::Expire,
+        State::Running,
+        State::Ready,
+        "the lease has ended; nothing is written, and until somebody claims it its holder may still settle it",
+    ),
     step(Verb::Complete, State::Running, State::Done, "fenced"),
     step(Verb::Fail, State::Running, State::Scheduled, "fenced; after the backoff's pause"),
     step(Verb::Fail, State::Running, State::Dead, "fenced; after the last attempt"),

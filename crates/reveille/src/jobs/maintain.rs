@@ -45,7 +45,7 @@ async fn keep_up(ground: Arc<Ground>, interval: Duration) {
 async fn sweep(ground: &Ground) -> Result<u64, DatabaseError> {
     let mut swept = 0;
     loop {
-        let row = ground.database.acquire().await?.query_opt(&SWEEP, &[&STEP]).await?;
+        let row = ground.database.administer().await?.query_opt(&SWEEP, &[&STEP]).await?;
         let step = row.map_or(0, |row| row.get::<_, i64>("swept"));
         swept += step.unsigned_abs();
         if step < STEP || ground.end.is_cancelled() {

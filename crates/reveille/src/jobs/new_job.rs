@@ -84,15 +84,15 @@ impl NewJob {
     }
 
     /// When it may run, by the database's clock. Default: at once. A time that has passed counts as one that has just come, but
-    /// before those that came later; one from the year 2200 on is refused.
+    /// before those that came later; one from the year 2200 on is refused, and so is one beside a [`delay`](Self::delay).
     pub fn run_at(mut self, at: SystemTime) -> Self {
-        (self.run_at, self.delay) = (Some(at), None);
+        self.run_at = Some(at);
         self
     }
 
-    /// In how long it may run. Default: zero. At most 100 years.
+    /// In how long it may run. Default: zero. At most 100 years, and not beside a [`run_at`](Self::run_at).
     pub fn delay(mut self, delay: Duration) -> Self {
-        (self.run_at, self.delay) = (None, Some(delay));
+        self.delay = Some(delay);
         self
     }
 
@@ -170,6 +170,9 @@ impl NewJob {
                 return wrong(format!("the {what} must be at most 100 years"));
             }
         }
+        if self.run_at.is_some() && self.delay.is_some() {
+            return wrong("a job has a run_at or a delay, not both".to_owned());
+        }
         if self.run_at.is_some_and(|at| at >= SystemTime::UNIX_EPOCH + LATEST) {
             return wrong("the time must be before the year 2200".to_owned());
         }
@@ -218,6 +221,8 @@ mod tests {
         assert_eq!(refused(&job().timeout(Duration::MAX)), "the timeout must be at most 100 years");
         assert_eq!(refused(&job().delay(Duration::MAX)), "the delay must be at most 100 years");
         assert_eq!(refused(&job().run_at(SystemTime::UNIX_EPOCH + LATEST)), "the time must be before the year 2200");
+        let both = job().run_at(SystemTime::UNIX_EPOCH).delay(Duration::ZERO);
+        assert_eq!(refused(&both), "a job has a run_at or a delay, not both");
         let forever = Unique::by_args().window(Duration::MAX);
         assert_eq!(refused(&job().unique(forever)), "the unique window must be at most 100 years");
         assert!(refused(&job().tags(["a\nb"])).contains("tags"));

@@ -65,7 +65,10 @@ impl JobsOptions {
         self
     }
 
-    /// Whether enqueueing wakes other processes. Without it they find new jobs with their fallback look. Default: yes.
+    /// Whether notifications are used at all. Without them this process neither sends any for jobs (enqueues, retries, ends of
+    /// leases, cancelling) nor listens for them, its heartbeat's own among them: workers look every
+    /// [`fallback_interval`](Self::fallback_interval), and learn of a wish to cancel with the next renewal, after a third of the
+    /// lease. Default: yes.
     #[must_use]
     pub fn notify(mut self, notify: bool) -> Self {
         self.notify = notify;
@@ -73,8 +76,8 @@ impl JobsOptions {
     }
 
     /// How often a worker looks without having been woken: for jobs of quiet queues, and for those whose producers do not notify.
-    /// Nothing is lost without it: the heartbeat asks every 12 s. Default: 2 s for queues that are quiet, or for all when `notify`
-    /// is off; else 5 min.
+    /// While notifications are on nothing is lost without it: the heartbeat asks every 12 s. Default: 2 s for queues that are quiet,
+    /// or for all when `notify` is off; else 5 min.
     #[must_use]
     pub fn fallback_interval(mut self, interval: Duration) -> Self {
         self.fallback_interval = Some(interval.max(Duration::from_millis(10)));
@@ -88,7 +91,8 @@ impl JobsOptions {
         self
     }
 
-    /// When and how often workers look while hints cannot be relied on. Default: [`PaceOptions::DEFAULT`].
+    /// When and how often workers look while hints cannot be relied on. Default: [`PaceOptions::DEFAULT`]. A worker refuses to start
+    /// with a shortest interval of zero.
     #[must_use]
     pub fn pace(mut self, pace: PaceOptions) -> Self {
         self.pace = pace;

@@ -291,11 +291,15 @@ impl Settle {
                 Request::Settle(_) => None,
             })
             .collect();
-        let Some((_, lease, _)) = held.first() else { return Ok(()) };
+        if held.is_empty() {
+            return Ok(());
+        }
         let ids: Vec<i64> = held.iter().map(|(token, ..)| token.id.0).collect();
         let epochs: Vec<i32> = held.iter().map(|(token, ..)| token.epoch).collect();
         let nonces: Vec<i64> = held.iter().map(|(token, ..)| token.nonce).collect();
-        let rows = connection.query(&RENEW, &[&ids, &epochs, &nonces, &lease.as_secs_f64()]).await?;
+        // Workers of one process may have chosen different leases, and their renewals leave together.
+        let leases: Vec<f64> = held.iter().map(|(_, lease, _)| lease.as_secs_f64()).collect();
+        let rows = connection.query(&RENEW, &[&ids, &epochs, &nonces, &leases]).await?;
         let known: HashMap<i64, Renewed> = rows
             .iter()
             .map(|row| {

@@ -37,7 +37,7 @@ statements! {
         (INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, FLOAT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, FLOAT8_ARRAY, BYTEA_ARRAY, FLOAT8,
          FLOAT8);
     /// Hold jobs for longer.
-    RENEW = "jobs/settle/renew.sql" (INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, FLOAT8);
+    RENEW = "jobs/settle/renew.sql" (INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, FLOAT8_ARRAY);
     /// Note how far a job is.
     PROGRESS = "jobs/settle/progress.sql" (INT8, INT4, INT8, BYTEA);
 

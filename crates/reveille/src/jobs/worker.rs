@@ -4,8 +4,9 @@
 //! and is dropped when its job is somebody else's; that a panic or a timeout is a failure like any other; that leases are kept while
 //! handlers run; and that a drain ends in the time it is given, with everything settled or given back.
 //!
-//! Next: `crew` (who is busy), `run` (the loop), `slot` (one attempt), `keeper` (leases).
+//! Next: `crew` (who is busy), `run` (the loop), `claiming` (what is on its way), `slot` (one attempt), `keeper` (leases).
 
+mod claiming;
 mod crew;
 mod keeper;
 mod run;
@@ -17,9 +18,12 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::warn;
 
+pub(super) use claiming::Claiming;
 pub(super) use crew::Crew;
 
 use super::Jobs;
@@ -33,6 +37,8 @@ use super::outcome::IntoOutcome;
 const SLOTS_MAX: usize = 100_000;
 const LEASE_MIN: Duration = Duration::from_millis(100);
 const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// A claim that is on its way when a drain begins is answered within milliseconds, whatever the bound.
+const CLAIM_WITHIN: Duration = Duration::from_secs(1);
 /// As many as one demand may name.
 const QUEUES_MAX: usize = 200;
 
@@ -181,6 +187,8 @@ impl WorkerBuilder {
         unless((1..=SLOTS_MAX).contains(&self.slots), "a worker has 1 to 100000 slots");
         unless(self.prefetch <= SLOTS_MAX, "a worker claims at most 100000 jobs ahead");
         unless((LEASE_MIN..=LEASE_MAX).contains(&self.lease), "a lease lasts 100 ms to a day");
+        let shortest = self.jobs.parts.ground.options.pace.shortest;
+        unless(!shortest.is_zero(), "the shortest pause between looks must be more than 0 ms");
         unless(!self.handlers.is_empty(), "there is no handler");
         unless(self.queues.len() <= QUEUES_MAX, "a worker serves at most 200 queues");
         unless(self.queues.iter().all(|(_, weight)| (1..=1_000_000).contains(weight)), "a weight is 1 to 1000000");
@@ -251,9 +259,12 @@ impl RunningWorker {
     }
 
     /// Take no more jobs; let those that run come to their end, for at most `bound`. When a fifth of it is left they are told to stop
-    /// ([`Job::cancelled`]); what still runs at its end is dropped and given back unharmed, so that others run it at once.
+    /// ([`Job::cancelled`]); what still runs at its end is dropped and given back unharmed, so that others run it at once. What a
+    /// claim in flight still brings is given back too: nothing is leased to this worker any more when this returns, unless the
+    /// database has not answered that claim within the bound, or a second if that is longer.
     pub async fn drain(mut self, bound: Duration) -> Drained {
-        let held = self.crew.working();
+        let (began, held) = (Instant::now(), self.crew.working());
+        self.crew.claims.close();
         self.stop.claims.cancel();
         self.tracker.close();
         let tracker = self.tracker.clone();
@@ -266,6 +277,13 @@ impl RunningWorker {
         tracker.wait().await;
         // The sender goes with the task.
         let _ = self.running.wait_for(|ended| *ended).await;
+        let left = bound.max(CLAIM_WITHIN).saturating_sub(began.elapsed());
+        if tokio::time::timeout(left, self.crew.claims.wait()).await.is_err() {
+            warn!(
+                worker = &*self.crew.name,
+                "drained, but a claim is still unanswered: its jobs come back or their leases end"
+            );
+        }
         self.jobs.parts.ground.bell.flush().await;
         let released = self.crew.released();
         Drained { finished: held.saturating_sub(self.crew.dropped()), released }

@@ -10,6 +10,7 @@
 
 mod hint;
 mod known;
+mod places;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,8 +23,8 @@ use super::key::Key;
 use super::options::MessagesOptions;
 use crate::database::{Database, Herald, Statement, WorkSource};
 use hint::{About, Hint};
-use known::Known;
-pub(super) use known::News;
+use known::{Known, Unknown};
+pub(super) use places::News;
 
 /// The name of the queues in hints.
 pub(super) const SOURCE: &str = "messages";
@@ -140,8 +141,12 @@ impl Bell {
     /// Somebody is about to wait for these keys.
     pub(super) fn meet(&self, keys: &[Key]) {
         let mut known = self.known();
-        if known.meet(keys) {
-            known.forget_all_but(&self.hub.waited());
+        known.meet(keys, |key| self.hub.forget(key));
+        if known.may_recover() {
+            // Every second at most: this walks all keys that are waited for.
+            let waited = self.hub.waited();
+            self.hub.forget_unwaited();
+            known.recover(waited, |key| self.hub.forget(key));
         }
     }
 
@@ -170,7 +175,7 @@ impl Bell {
         true
     }
 
-    fn surveyed(&self, key: &str) -> Option<Key> {
+    fn surveyed(&self, key: &str) -> Result<Key, Unknown> {
         self.known().spelled(key)
     }
 
@@ -195,8 +200,10 @@ impl WorkSource for Bell {
     fn ring(&self, key: Option<&str>, cause: Cause) {
         // The heartbeat asks key by key and is answered so; everybody else gives hints.
         if matches!(cause, Cause::Heartbeat | Cause::Due) {
-            if let Some(key) = key.and_then(|key| self.surveyed(key)) {
-                self.hub.ring(&key, cause);
+            match key.map(|key| self.surveyed(key)) {
+                Some(Ok(key)) => self.hub.ring(&key, cause),
+                Some(Err(Unknown::LeftOut)) => self.hub.ring_all(cause),
+                Some(Err(Unknown::Gone)) | None => {}
             }
             return;
         }
@@ -225,7 +232,7 @@ impl WorkSource for Bell {
     }
 
     fn next_due(&self, key: &str, delay: Option<Duration>) {
-        if let Some(key) = self.surveyed(key) {
+        if let Ok(key) = self.surveyed(key) {
             self.hub.set_due(key, DueSource::Heartbeat, delay);
         }
     }

@@ -188,7 +188,7 @@ impl Messages {
             (which.queue.as_ref().map(QueueName::as_str), which.partition.as_ref().map(PartitionName::as_str));
         let state = which.state.map(MessageState::word);
         let (limit, offset) = (page.limit(), page.offset());
-        let connection = self.parts.ground.database.acquire().await?;
+        let connection = self.parts.ground.database.administer().await?;
         let rows = connection
             .query(
                 &BROWSE,
@@ -217,7 +217,7 @@ impl Messages {
         without_nul("the transaction id", transaction_id)?;
         let ground = &self.parts.ground;
         let Some(entry) = ground.catalog.by_uid(&ground.database, partition).await? else { return Ok(None) };
-        let connection = ground.database.acquire().await?;
+        let connection = ground.database.administer().await?;
         let Some(row) = connection.query_opt(&FIND_MESSAGE, &[&entry.id.0, &transaction_id]).await? else {
             return Ok(None);
         };
@@ -235,7 +235,7 @@ impl Messages {
         without_nul("the transaction id", transaction_id)?;
         let ground = &self.parts.ground;
         let Some(entry) = ground.catalog.by_uid(&ground.database, partition).await? else { return Ok(false) };
-        let connection = ground.database.acquire().await?;
+        let connection = ground.database.administer().await?;
         let Some(row) = connection.query_opt(&FIND_MESSAGE, &[&entry.id.0, &transaction_id]).await? else {
             return Ok(false);
         };

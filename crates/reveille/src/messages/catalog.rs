@@ -9,7 +9,7 @@
 mod known;
 mod queue_entry;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_postgres::Row;
@@ -19,17 +19,26 @@ pub(super) use queue_entry::QueueEntry;
 use super::error::MessagesError;
 use super::ids::{PartitionId, PartitionUid, QueueId};
 use super::name::{PartitionName, QueueName};
-use super::statements::{ENSURE, FIND_QUEUES, PARTITION_BY_NAME, PARTITION_BY_UID, PARTITIONS, SPACES};
+use super::statements::{ENSURE, FIND_QUEUES, PARTITION_BY_NAME, PARTITIONS, PARTITIONS_BY_UID, SPACES};
 use crate::database::{Connection, Database, DatabaseError};
 use known::Known;
 
 /// Queues of one namespace or task that one pop looks at.
 const SPACE_MAX: i64 = 1000;
+/// Names that one statement makes or looks up.
+const NAMED_MAX: usize = 1000;
 
 /// What this process knows.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     known: Mutex<Known>,
+}
+
+/// A partition by its names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct PartitionPath {
+    pub(super) queue: QueueName,
+    pub(super) partition: PartitionName,
 }
 
 /// A partition, as its row says.
@@ -45,33 +54,29 @@ pub(super) struct PartitionEntry {
 impl Catalog {
     /// A partition, if it is known.
     pub(super) fn recall(&self, queue: &QueueName, partition: &PartitionName) -> Option<Arc<PartitionEntry>> {
-        self.known().partition(queue, partition).cloned()
+        self.known().partition(queue, partition)
     }
 
-    /// Make what is not there, whatever is remembered.
-    pub(super) async fn ensure(
+    /// Make what is not there, whatever is remembered, and answer in the order of the question: nothing for a partition whose
+    /// queue was deleted in this moment. What is made may be more than is remembered, so that it must be taken from here.
+    pub(super) async fn make(
         &self,
         connection: &Connection,
-        queue: &QueueName,
-        partitions: &[PartitionName],
-    ) -> Result<Vec<Arc<PartitionEntry>>, DatabaseError> {
-        let names: Vec<&str> = partitions.iter().map(PartitionName::as_str).collect();
-        let rows = connection.query(&ENSURE, &[&queue.as_str(), &names]).await?;
-        let mut made = HashMap::with_capacity(rows.len());
-        let mut known = self.known();
-        for row in &rows {
-            let Ok(name) = PartitionName::new(row.get::<_, String>("name")) else { continue };
-            let entry = Arc::new(PartitionEntry {
-                id: PartitionId(row.get("partition")),
-                queue: QueueId(row.get("queue")),
-                queue_name: queue.clone(),
-                name: name.clone(),
-                uid: PartitionUid(row.get("uid")),
-            });
-            known.learn(Arc::clone(&entry));
-            made.insert(name, entry);
+        wanted: &[PartitionPath],
+    ) -> Result<Vec<Option<Arc<PartitionEntry>>>, DatabaseError> {
+        let distinct: Vec<&PartitionPath> = wanted.iter().collect::<BTreeSet<_>>().into_iter().collect();
+        let mut made = HashMap::with_capacity(distinct.len());
+        for some in distinct.chunks(NAMED_MAX) {
+            let queues: Vec<&str> = some.iter().map(|path| path.queue.as_str()).collect();
+            let names: Vec<&str> = some.iter().map(|path| path.partition.as_str()).collect();
+            let rows = connection.query(&ENSURE, &[&queues, &names]).await?;
+            let mut known = self.known();
+            for entry in rows.iter().filter_map(PartitionEntry::read).map(Arc::new) {
+                known.learn(Arc::clone(&entry));
+                made.insert(PartitionPath { queue: entry.queue_name.clone(), partition: entry.name.clone() }, entry);
+            }
         }
-        Ok(partitions.iter().filter_map(|name| made.get(name).cloned()).collect())
+        Ok(wanted.iter().map(|path| made.get(path).cloned()).collect())
     }
 
     /// A queue, if it is there; what it is like is at most a second old.
@@ -86,16 +91,28 @@ impl Catalog {
         Ok(self.queue_now(&*database.acquire().await?, name).await?)
     }
 
-    /// The same on a connection of the caller's.
-    pub(super) async fn queue_on(
+    /// Many queues, those that are there.
+    pub(super) async fn queues_on<'n>(
         &self,
         connection: &Connection,
-        name: &QueueName,
-    ) -> Result<Option<Arc<QueueEntry>>, DatabaseError> {
-        if let Some(entry) = self.known().queue(name) {
-            return Ok(Some(entry));
+        names: impl Iterator<Item = &'n QueueName>,
+    ) -> Result<Vec<Arc<QueueEntry>>, DatabaseError> {
+        let (mut found, mut unknown) = (Vec::new(), Vec::new());
+        {
+            let mut known = self.known();
+            for name in names {
+                match known.queue(name) {
+                    Some(entry) => found.push(entry),
+                    None => unknown.push(name.as_str()),
+                }
+            }
         }
-        self.queue_now(connection, name).await
+        for some in unknown.chunks(NAMED_MAX) {
+            let rows = connection.query(&FIND_QUEUES, &[&some]).await?;
+            let mut known = self.known();
+            found.extend(rows.iter().filter_map(QueueEntry::read).map(|entry| known.learn_queue(entry)));
+        }
+        Ok(found)
     }
 
     /// As its row is now.
@@ -149,11 +166,30 @@ impl Catalog {
         database: &Database,
         uid: PartitionUid,
     ) -> Result<Option<Arc<PartitionEntry>>, MessagesError> {
-        if let Some(entry) = self.known().by_uid(uid) {
-            return Ok(Some(entry));
+        Ok(self.by_uids(database, [uid].into()).await?.remove(&uid))
+    }
+
+    /// The same for many; those that are not there are left out.
+    pub(super) async fn by_uids(
+        &self,
+        database: &Database,
+        uids: HashSet<PartitionUid>,
+    ) -> Result<HashMap<PartitionUid, Arc<PartitionEntry>>, MessagesError> {
+        let (mut found, mut unknown) = (HashMap::with_capacity(uids.len()), Vec::new());
+        {
+            let mut known = self.known();
+            for uid in uids {
+                match known.by_uid(uid) {
+                    Some(entry) => _ = found.insert(uid, entry),
+                    None => unknown.push(uid.0),
+                }
+            }
         }
-        let row = database.acquire().await?.query_opt(&PARTITION_BY_UID, &[&uid.0]).await?;
-        Ok(self.learn(row.as_slice()).pop())
+        for some in unknown.chunks(NAMED_MAX) {
+            let rows = database.acquire().await?.query(&PARTITIONS_BY_UID, &[&some]).await?;
+            found.extend(self.learn(&rows).into_iter().map(|entry| (entry.uid, entry)));
+        }
+        Ok(found)
     }
 
     /// A partition that is there; nothing is made.
@@ -163,7 +199,7 @@ impl Catalog {
         queue: &QueueName,
         partition: &PartitionName,
     ) -> Result<Option<Arc<PartitionEntry>>, MessagesError> {
-        if let Some(entry) = self.known().partition(queue, partition).cloned() {
+        if let Some(entry) = self.known().partition(queue, partition) {
             return Ok(Some(entry));
         }
         let params: [crate::database::Param<'_>; 2] = [&queue.as_str(), &partition.as_str()];

@@ -139,7 +139,7 @@ impl Messages {
     /// A page of the dead letters, the newest first, and how many there are in all. A page ends before it has more than 16 MiB
     /// of payloads, unless its first letter alone has more: the next one begins after as many as came.
     pub async fn dead_letters(&self, which: &DeadLetters, page: Page) -> Result<DeadLetterPage, MessagesError> {
-        let connection = self.parts.ground.database.acquire().await?;
+        let connection = self.parts.ground.database.administer().await?;
         let filter = Filter::new(which)?;
         let (limit, offset) = (page.limit(), page.offset());
         let rows = connection.query(&DEAD_LETTERS, &filter.with(&[&limit, &offset, &PAGE_BYTES_MAX])).await?;
@@ -171,7 +171,7 @@ impl Messages {
 
     /// Delete these for good. Says how many there were.
     pub async fn delete_dead_letters(&self, letters: &[DeadLetterId]) -> Result<u64, MessagesError> {
-        let connection = self.parts.ground.database.acquire().await?;
+        let connection = self.parts.ground.database.administer().await?;
         let mut deleted = 0;
         for some in letters.chunks(DELETED_AT_ONCE) {
             let ids: Vec<i64> = some.iter().map(|letter| letter.0).collect();
@@ -185,7 +185,7 @@ impl Messages {
         let mut deleted = 0;
         let mut walk = Walk::begin(self, which, false).await?;
         while let Some(ids) = walk.next(self, DELETED_AT_ONCE).await? {
-            deleted += self.parts.ground.database.acquire().await?.execute(&DELETE_DEAD_LETTERS, &[&ids]).await?;
+            deleted += self.parts.ground.database.administer().await?.execute(&DELETE_DEAD_LETTERS, &[&ids]).await?;
         }
         Ok(deleted)
     }
@@ -193,7 +193,7 @@ impl Messages {
     async fn redrive_some(&self, ids: &[i64]) -> Result<u64, MessagesError> {
         let ground = &self.parts.ground;
         let mut redriven = 0;
-        for row in ground.database.acquire().await?.query(&REDRIVE, &[&ids]).await? {
+        for row in ground.database.administer().await?.query(&REDRIVE, &[&ids]).await? {
             redriven += u64::try_from(row.get::<_, i32>("messages")).unwrap_or(0);
             ground.bell.pushed(QueueId(row.get("queue")), &[PartitionId(row.get("partition"))]);
         }
@@ -239,7 +239,7 @@ struct Walk<'w> {
 impl<'w> Walk<'w> {
     async fn begin(messages: &Messages, which: &'w DeadLetters, living: bool) -> Result<Self, MessagesError> {
         let filter = Filter::new(which)?;
-        let total = count(&*messages.parts.ground.database.acquire().await?, &filter).await?;
+        let total = count(&*messages.parts.ground.database.administer().await?, &filter).await?;
         Ok(Self { filter, living, left: usize::try_from(total).unwrap_or(0), after: 0 })
     }
 
@@ -248,7 +248,7 @@ impl<'w> Walk<'w> {
         if limit == 0 {
             return Ok(None);
         }
-        let connection = messages.parts.ground.database.acquire().await?;
+        let connection = messages.parts.ground.database.administer().await?;
         let rows = connection.query(&DEAD_LETTER_IDS, &self.filter.with(&[&self.after, &limit, &self.living])).await?;
         let ids: Vec<i64> = rows.iter().map(|row| row.get("id")).collect();
         self.left -= ids.len();

@@ -1,5 +1,9 @@
 //! What can go wrong, in words a caller can act on.
 
+use std::error::Error as StdError;
+use std::ops::Deref;
+use std::sync::Arc;
+
 use thiserror::Error;
 
 use crate::database::DatabaseError;
@@ -30,8 +34,8 @@ pub enum NameError {
 }
 
 /// Why something about messages could not be done. What is expected (an empty queue, a lost lease, a duplicate) is a value
-/// and not here.
-#[derive(Debug, Error)]
+/// and not here. One failure may be the answer to many callers, or to many items of one: every clone has the whole cause.
+#[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum MessagesError {
     /// PostgreSQL refused or did not answer.
@@ -111,7 +115,15 @@ pub enum MessagesError {
     Caller {
         /// What its driver said.
         #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: SharedError,
+    },
+    /// The queue has as many consumer groups as it may: delete some that nobody uses.
+    #[error("the queue \"{queue}\" has {limit} consumer groups already, and may have no more")]
+    TooManyGroups {
+        /// Which one.
+        queue: String,
+        /// How many it may have.
+        limit: i32,
     },
     /// Too many wait already, or too much is in flight.
     #[error("too much is asked at once: {0}")]
@@ -121,11 +133,47 @@ pub enum MessagesError {
     Closed,
 }
 
+/// An error of somebody else's making, as it is, for several to hold.
+#[derive(Debug, Clone)]
+pub struct SharedError(Arc<dyn StdError + Send + Sync>);
+
+impl SharedError {
+    pub(crate) fn new(error: impl StdError + Send + Sync + 'static) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+/// Not an error itself, so that whoever follows the causes comes to the error that it holds.
+impl Deref for SharedError {
+    type Target = dyn StdError + Send + Sync;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
 impl From<Undone> for MessagesError {
     fn from(undone: Undone) -> Self {
         match undone {
             Undone::Ended => Self::Closed,
             Undone::Failed(error) => Self::Database(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clone_has_the_same_words_and_the_same_cause() {
+        let said = std::io::Error::other("the driver's own words");
+        let error = MessagesError::Caller { source: SharedError::new(said) };
+
+        let shared = error.clone();
+
+        assert_eq!(shared.to_string(), error.to_string());
+        let cause = StdError::source(&shared).unwrap();
+        assert_eq!(cause.downcast_ref::<std::io::Error>().unwrap().to_string(), "the driver's own words");
     }
 }

@@ -59,7 +59,7 @@ impl Messages {
 
     /// How many pushes stand in the outbox, committed and not yet in their partitions; counted up to a million.
     pub async fn buffered(&self) -> Result<i64, MessagesError> {
-        let row = self.database().acquire().await?.query_opt(&COUNT_BUFFERED, &[]).await?;
+        let row = self.database().administer().await?.query_opt(&COUNT_BUFFERED, &[]).await?;
         Ok(row.map_or(0, |row| row.get(0)))
     }
 }

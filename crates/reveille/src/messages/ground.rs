@@ -52,7 +52,12 @@ impl Ground {
 
     /// A lane of the queues, which ends with them.
     pub(super) fn lane<W: Work>(&self, name: &'static str, work: W) -> Lane<W> {
+        self.lane_with(name, LaneOptions::default(), work)
+    }
+
+    /// The same with other limits than the usual ones.
+    pub(super) fn lane_with<W: Work>(&self, name: &'static str, options: LaneOptions, work: W) -> Lane<W> {
         let (database, tasks, end) = (self.database.clone(), self.tasks.clone(), self.end.clone());
-        Lane::new(Post { name, database, tasks, end }, LaneOptions::default(), work)
+        Lane::new(Post { name, database, tasks, end }, options, work)
     }
 }

@@ -2,19 +2,21 @@
 //!
 //! Owns what this process remembers of them, within a bound. Promises that a group sees every message pushed after its first
 //! pop was answered, and of the earlier ones those it asked for: where it begins is decided once. A group that was deleted
-//! is made anew by the next pop.
+//! is made anew by the next pop. Refuses more groups than a queue may have: each has a row for each partition.
 //!
-//! Next: [`super::pop`].
+//! Next: `register`, which makes one; then [`super::pop`].
+
+mod register;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::error::MessagesError;
+use super::ground::Ground;
 use super::ids::{GroupId, QueueId};
 use super::name::{GroupName, QueueName};
-use super::statements::{CATCH_UP, FIND_GROUP, REGISTER};
-use crate::database::{Connection, Database, DatabaseError};
+use register::Registrar;
 
 /// More are forgotten all at once: they cost one small statement each to find again.
 const GROUPS_MAX: usize = 50_000;
@@ -39,85 +41,106 @@ pub(super) struct Subscriber {
     pub(super) group: GroupId,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Groups {
-    known: Mutex<HashMap<QueueName, HashMap<GroupName, Subscriber>>>,
+    registrar: Registrar,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    names: HashMap<QueueName, HashMap<GroupName, Subscriber>>,
+    /// The same the other way round.
+    ids: HashMap<GroupId, (QueueName, GroupName)>,
 }
 
 impl Groups {
+    pub(super) fn new(ground: &Arc<Ground>) -> Self {
+        Self { registrar: Registrar::new(ground), known: Mutex::default() }
+    }
+
     /// The group, if this process knows it.
     pub(super) fn known(&self, queue: &QueueName, group: &GroupName) -> Option<Subscriber> {
-        self.names().get(queue)?.get(group).copied()
+        self.remembered().names.get(queue)?.get(group).copied()
     }
 
     /// The group, made known if it is not; `None` when the queue is gone.
     pub(super) async fn find_or_register(
         &self,
-        database: &Database,
         (queue, queue_name): (QueueId, &QueueName),
         group: &GroupName,
         subscription: Subscription,
     ) -> Result<Option<Subscriber>, MessagesError> {
-        let connection = database.acquire().await?;
-        let Some(id) = found_or_registered(&connection, queue, group, subscription).await? else { return Ok(None) };
+        let id = self.registrar.found_or_registered((queue, queue_name), group, subscription).await?;
+        let Some(id) = id else { return Ok(None) };
         let subscriber = Subscriber { queue, group: id };
-        let mut names = self.names();
-        if names.values().map(HashMap::len).sum::<usize>() >= GROUPS_MAX {
-            names.clear();
-        }
-        names.entry(queue_name.clone()).or_default().insert(group.clone(), subscriber);
+        self.remembered().learn(queue_name, group, subscriber);
         Ok(Some(subscriber))
     }
 
     /// These groups are not there any more, or their queue is not.
     pub(super) fn forget(&self, gone: &[GroupId]) {
-        self.names().retain(|_, groups| {
-            groups.retain(|_, subscriber| !gone.contains(&subscriber.group));
-            !groups.is_empty()
-        });
+        if gone.is_empty() {
+            return;
+        }
+        let mut known = self.remembered();
+        for id in gone {
+            if let Some((queue, group)) = known.ids.get(id).cloned() {
+                known.forget(&queue, &group);
+            }
+        }
     }
 
     /// What a group of the queue was known as may be of a queue that is gone, perhaps with another of its name in its place.
     pub(super) fn forget_in(&self, queue: &QueueName, group: &GroupName) {
-        if let Some(groups) = self.names().get_mut(queue) {
-            groups.remove(group);
-        }
+        self.remembered().forget(queue, group);
     }
 
-    fn names(&self) -> MutexGuard<'_, HashMap<QueueName, HashMap<GroupName, Subscriber>>> {
+    fn remembered(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn found_or_registered(
-    connection: &Connection,
-    queue: QueueId,
-    group: &GroupName,
-    subscription: Subscription,
-) -> Result<Option<GroupId>, DatabaseError> {
-    let found = connection.query_opt(&FIND_GROUP, &[&queue.0, &group.as_str()]).await?;
-    let (id, settled) = match found {
-        Some(row) => (row.get::<_, i32>("id"), row.get::<_, bool>("settled")),
-        None => {
-            let (mode, from) = beginning(group, subscription);
-            let row = connection.query_opt(&REGISTER, &[&queue.0, &group.as_str(), &mode, &from]).await?;
-            let Some(id) = row.and_then(|row| row.get::<_, Option<i32>>("grp")) else { return Ok(None) };
-            (id, false)
+impl Known {
+    fn learn(&mut self, queue: &QueueName, group: &GroupName, subscriber: Subscriber) {
+        self.forget(queue, group);
+        if self.ids.len() >= GROUPS_MAX {
+            *self = Self::default();
         }
-    };
-    if !settled {
-        // In a transaction of its own, after the group is visible to everybody: what was spread to the other groups before
-        // that, this one is told of now. Whoever finds a group unsettled does it for one that died in between.
-        connection.execute(&CATCH_UP, &[&id]).await?;
+        self.ids.insert(subscriber.group, (queue.clone(), group.clone()));
+        self.names.entry(queue.clone()).or_default().insert(group.clone(), subscriber);
     }
-    Ok(Some(GroupId(id)))
+
+    fn forget(&mut self, queue: &QueueName, group: &GroupName) {
+        let Some(groups) = self.names.get_mut(queue) else { return };
+        if let Some(subscriber) = groups.remove(group) {
+            self.ids.remove(&subscriber.group);
+        }
+        if groups.is_empty() {
+            self.names.remove(queue);
+        }
+    }
 }
 
-fn beginning(group: &GroupName, subscription: Subscription) -> (&'static str, Option<SystemTime>) {
-    match subscription {
-        _ if group.is_queue_mode() => ("all", None),
-        Subscription::All => ("all", None),
-        Subscription::New => ("new", None),
-        Subscription::From(time) => ("from", Some(time)),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_forgotten_by_its_id_and_by_its_name() {
+        let mut known = Known::default();
+        let name = |number: i32| GroupName::new(format!("g{number}")).unwrap();
+        let queue = QueueName::new("mail").unwrap();
+        for number in 1..=2 {
+            known.learn(&queue, &name(number), Subscriber { queue: QueueId(1), group: GroupId(number) });
+        }
+
+        // Made anew under another id.
+        known.learn(&queue, &name(1), Subscriber { queue: QueueId(1), group: GroupId(3) });
+        assert_eq!((known.ids.len(), known.ids.contains_key(&GroupId(1))), (2, false));
+        known.forget(&queue, &name(1));
+        known.forget(&queue, &name(2));
+
+        assert!(known.ids.is_empty() && known.names.is_empty());
     }
 }

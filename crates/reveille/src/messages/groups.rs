@@ -8,9 +8,9 @@ use super::Messages;
 use super::error::MessagesError;
 use super::ids::PartitionUid;
 use super::name::{GroupName, PartitionName, QueueName};
-use super::page::moment;
+use super::page::{Page, moment};
 use super::seek::{GroupEntry, Target};
-use super::statements::{COUNT_WAITING, DELETE_CURSORS, FORGET_GROUP, GROUP_PARTITIONS, GROUPS, SUBSCRIBE};
+use super::statements::{COUNT_WAITING, DELETE_CURSORS, FORGET_GROUP, GROUP_PARTITIONS, GROUPS, QUEUE_LAGS, SUBSCRIBE};
 
 /// Groups in one answer.
 const LISTED_MAX: i64 = 10_000;
@@ -95,6 +95,18 @@ pub struct PartitionLag {
     pub deliveries: i32,
 }
 
+/// How far the groups of a queue are behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueLag {
+    /// The queue.
+    pub queue: QueueName,
+    /// Messages that wait for the group that is furthest behind, leased ones included.
+    pub lag: i64,
+    /// Partitions that are leased, over all groups.
+    pub leases: i64,
+}
+
 /// What waits for a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -125,16 +137,47 @@ pub struct DeletedGroup {
 }
 
 impl Messages {
-    /// Groups of a queue, or of all queues; a group that reads several queues comes once for each. At most 10,000.
+    /// Groups of a queue, or of all queues; a group that reads several queues comes once for each. The first 10,000.
     pub async fn groups(
         &self,
         queue: Option<&QueueName>,
         group: Option<&GroupName>,
     ) -> Result<Vec<GroupDescription>, MessagesError> {
-        let connection = self.parts.ground.database.acquire().await?;
+        self.listed_groups(queue, group, (LISTED_MAX, 0)).await
+    }
+
+    /// The same, a page at a time, by the names of queue and group: nothing is counted for the groups of other pages.
+    pub async fn groups_page(
+        &self,
+        queue: Option<&QueueName>,
+        group: Option<&GroupName>,
+        page: Page,
+    ) -> Result<Vec<GroupDescription>, MessagesError> {
+        self.listed_groups(queue, group, (page.limit(), page.offset())).await
+    }
+
+    async fn listed_groups(
+        &self,
+        queue: Option<&QueueName>,
+        group: Option<&GroupName>,
+        (limit, offset): (i64, i64),
+    ) -> Result<Vec<GroupDescription>, MessagesError> {
+        let connection = self.parts.ground.database.administer().await?;
         let (queue, group) = (queue.map(QueueName::as_str), group.map(GroupName::as_str));
-        let rows = connection.query(&GROUPS, &[&queue, &group, &LISTED_MAX]).await?;
+        let rows = connection.query(&GROUPS, &[&queue, &group, &limit, &offset]).await?;
         rows.iter().map(GroupDescription::read).collect()
+    }
+
+    /// How far groups are behind, queue by queue. A queue without groups is left out, and one that is not there.
+    pub async fn queue_lags(&self, queues: &[QueueName]) -> Result<Vec<QueueLag>, MessagesError> {
+        let connection = self.parts.ground.database.acquire().await?;
+        let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
+        let rows = connection.query(&QUEUE_LAGS, &[&names]).await?;
+        let lag = |row: &Row| {
+            let queue = QueueName::new(row.get::<_, String>("queue"))?;
+            Ok(QueueLag { queue, lag: row.get("waiting"), leases: row.get("leases") })
+        };
+        rows.iter().map(lag).collect()
     }
 
     /// Where groups stand, partition by partition: those that are at least `behind` late, or all with zero. At most `limit`
@@ -146,7 +189,7 @@ impl Messages {
         behind: Duration,
         limit: u32,
     ) -> Result<Vec<PartitionLag>, MessagesError> {
-        let connection = self.parts.ground.database.acquire().await?;
+        let connection = self.parts.ground.database.administer().await?;
         let (queue, group) = (queue.map(QueueName::as_str), group.map(GroupName::as_str));
         let limit = i64::from(limit).min(LISTED_MAX);
         let rows = connection.query(&GROUP_PARTITIONS, &[&group, &queue, &behind.as_secs_f64(), &limit]).await?;
@@ -156,7 +199,7 @@ impl Messages {
     /// How many messages wait for a group. One that never popped would get everything that is kept. A queue that is not
     /// there has none.
     pub async fn available(&self, queue: &QueueName, group: &GroupName) -> Result<Available, MessagesError> {
-        let connection = self.parts.ground.database.acquire().await?;
+        let connection = self.parts.ground.database.administer().await?;
         let row = connection.query_opt(&COUNT_WAITING, &[&queue.as_str(), &group.as_str()]).await?;
         Ok(row.map_or_else(Available::default, |row| Available {
             waiting: row.get("waiting"),
@@ -186,14 +229,14 @@ impl Messages {
     /// Say of a group that it began at that time, in every queue that knows it: it does so when it is deleted and its
     /// subscriptions are kept. Says in how many queues that was.
     pub async fn change_subscription(&self, group: &GroupName, from: SystemTime) -> Result<u64, MessagesError> {
-        let connection = self.parts.ground.database.acquire().await?;
+        let connection = self.parts.ground.database.administer().await?;
         Ok(connection.execute(&SUBSCRIBE, &[&group.as_str(), &moment(from)]).await?)
     }
 
     /// The record first: from then on nobody makes cursors for it.
     async fn forget_group(&self, group: &GroupEntry) -> Result<u64, MessagesError> {
         let ground = &self.parts.ground;
-        let connection = ground.database.acquire().await?;
+        let connection = ground.database.administer().await?;
         connection.execute(&FORGET_GROUP, &[&group.id.0]).await?;
         let (mut after, mut deleted) = (0, 0_i64);
         while let Some(row) =

@@ -81,7 +81,7 @@ fn jittered(interval: Duration) -> Duration {
 
 /// Every chore that is due. Says whether one has more to do.
 async fn do_due(ground: &Ground, interval: Duration) -> Result<bool, MessagesError> {
-    let connection = ground.database.acquire().await?;
+    let connection = ground.database.administer().await?;
     let names = Chore::ALL.map(Chore::name);
     let mut unfinished = false;
     for _ in Chore::ALL {
@@ -112,7 +112,7 @@ impl Messages {
     /// Do every chore now, to its end, whether it is due or not.
     pub async fn maintain(&self) -> Result<Upkeep, MessagesError> {
         let ground = &self.parts.ground;
-        let connection = ground.database.acquire().await?;
+        let connection = ground.database.administer().await?;
         let mut done = Upkeep::default();
         for chore in Chore::ALL {
             let mut own = Upkeep::default();
@@ -128,7 +128,7 @@ impl Messages {
 
     /// What the chores did last, and when they are due.
     pub async fn chores(&self) -> Result<Vec<ChoreReport>, MessagesError> {
-        let rows = self.parts.ground.database.acquire().await?.query(&CHORES, &[]).await?;
+        let rows = self.parts.ground.database.administer().await?.query(&CHORES, &[]).await?;
         let report = |row: &tokio_postgres::Row| ChoreReport {
             name: row.get("name"),
             done_at: row.get("done_at"),

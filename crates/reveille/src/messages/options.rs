@@ -13,6 +13,7 @@ pub struct MessagesOptions {
     pub(crate) payload_bytes_max: usize,
     pub(crate) waiters_max: usize,
     pub(crate) pop_bytes_max: i64,
+    pub(crate) groups_max: i32,
     pub(crate) observer: Option<Observing>,
     pub(crate) key_ring: KeyRing,
     pub(crate) maintenance_interval: std::time::Duration,
@@ -36,6 +37,7 @@ impl Default for MessagesOptions {
             payload_bytes_max: 16 * 1024 * 1024,
             waiters_max: 20_000,
             pop_bytes_max: 8 * 1024 * 1024,
+            groups_max: 1000,
             observer: None,
             key_ring: KeyRing::default(),
             maintenance_interval: std::time::Duration::from_secs(300),
@@ -73,6 +75,15 @@ impl MessagesOptions {
     #[must_use]
     pub fn waiters_max(mut self, waiters: usize) -> Self {
         self.waiters_max = waiters.max(1);
+        self
+    }
+
+    /// How many consumer groups a queue may have: the first pop of one more is refused. Each has a row for each partition of the
+    /// queue, and stays until somebody deletes it. The consumers of a plain queue are never refused. Default: 1,000; zero lets no
+    /// new group begin.
+    #[must_use]
+    pub fn groups_max(mut self, groups: u32) -> Self {
+        self.groups_max = i32::try_from(groups).unwrap_or(i32::MAX);
         self
     }
 

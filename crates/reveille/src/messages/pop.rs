@@ -44,6 +44,8 @@ use wish::{Ask, Found};
 pub(super) const BATCH_MAX: u32 = 10_000;
 /// The most partitions one pop brings.
 pub(super) const PARTITIONS_MAX: u32 = 1000;
+/// The connection on which all pops of a process are served.
+pub(super) const LOOKS: [&str; 1] = ["pop"];
 /// How often names are resolved again in a row without a breath.
 const AGAIN_MAX: u32 = 16;
 /// How many pops may resolve names at once; the others wait in line.
@@ -157,7 +159,7 @@ impl Messages {
     /// How many partitions have messages for a group that nothing would ever bring to it: always zero, or it is a defect.
     /// Reads everything, so ask seldom.
     pub async fn stranded(&self) -> Result<i64, MessagesError> {
-        Ok(stranded(&*self.database().acquire().await?).await?)
+        Ok(stranded(&*self.database().administer().await?).await?)
     }
 }
 
@@ -184,7 +186,7 @@ impl Popper {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
         let next = ground.lane("next", Continuing::new(ground));
         let resolving = Arc::new(Semaphore::new(RESOLVING_MAX));
-        let groups = Arc::default();
+        let groups = Arc::new(Groups::new(ground));
         let resolver = Arc::new(Resolver::new(ground, &groups));
         Self { ground: Arc::clone(ground), groups, resolver, door: OnceLock::new(), next, resolving }
     }

@@ -1,7 +1,8 @@
 //! Push: messages become durable and ordered.
 //!
 //! Owns two flushers, each with a connection; a partition always goes to the same one. What callers bring while a flush is
-//! in flight makes up the next. Promises an answer for every item in the order of the call, given after the commit; that an
+//! in flight makes up the next. New names are made before that, and a large call stands in line portion by portion, so that a
+//! small one waits for one portion and never for the whole. Promises an answer for every item in the order of the call, given after the commit; that an
 //! item which cannot be stored fails alone; that a transaction id comes in once within its window; and that a flush whose
 //! answer was lost is stored once.
 //!
@@ -14,7 +15,9 @@ mod growing;
 mod item;
 mod key;
 mod lot;
+mod making;
 mod plan;
+mod portion;
 mod within;
 
 use std::hash::{BuildHasher, RandomState};
@@ -26,6 +29,7 @@ use futures_util::future::join_all;
 pub use item::{PushItem, PushOutcome, Pushed};
 
 pub(super) use entry::Entry;
+pub(super) use making::MAKERS;
 pub(super) use within::prepare;
 
 use super::Messages;
@@ -33,8 +37,10 @@ use super::error::MessagesError;
 use super::ground::Ground;
 use crate::database::lane::{Lane, LaneFigures};
 use flush::Flusher;
+use making::Maker;
+use portion::send_in_portions;
 
-const LANES: [&str; 2] = ["push-1", "push-2"];
+pub(super) const LANES: [&str; 2] = ["push-1", "push-2"];
 /// PostgreSQL could hold four times as much, and would need many times that to work on it.
 const PAYLOAD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// A process that only pushes waits for its hints no more often than this.
@@ -43,6 +49,7 @@ const TOLD_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Pusher {
     ground: Arc<Ground>,
+    maker: Maker,
     lanes: Vec<Lane<Flusher>>,
     payload_bytes_max: usize,
     hasher: RandomState,
@@ -72,6 +79,7 @@ impl Pusher {
         let lane = |name| ground.lane(name, Flusher::new(ground));
         Self {
             ground: Arc::clone(ground),
+            maker: Maker::new(ground),
             lanes: LANES.into_iter().map(lane).collect(),
             payload_bytes_max: ground.options.payload_bytes_max.min(PAYLOAD_BYTES_MAX),
             hasher: RandomState::new(),
@@ -80,7 +88,12 @@ impl Pusher {
     }
 
     async fn push_one(&self, item: PushItem) -> Result<Pushed, MessagesError> {
-        let entry = Entry::checked(item, self.payload_bytes_max)?;
+        let mut entries = [Entry::checked(item, self.payload_bytes_max)?];
+        self.maker.place(&mut entries).await;
+        let [entry] = entries;
+        if entry.verdict.is_some() {
+            return entry.answer();
+        }
         let answer = self.lanes[self.lane_of(&entry)].send(vec![entry]).await.pop();
         answer.unwrap_or(Err(MessagesError::Closed))?
     }
@@ -93,23 +106,33 @@ impl Pusher {
             return vec![self.push_one(item).await];
         }
         let mut answers: Vec<Option<Result<Pushed, MessagesError>>> = Vec::with_capacity(items.len());
-        let mut shares: Vec<Share> = self.lanes.iter().map(|_| Share::default()).collect();
+        let (mut entries, mut places) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
         for item in items {
             match Entry::checked(item, self.payload_bytes_max) {
                 Ok(entry) => {
-                    let share = &mut shares[self.lane_of(&entry)];
-                    share.places.push(answers.len());
-                    share.entries.push(entry);
+                    places.push(answers.len());
+                    entries.push(entry);
                     answers.push(None);
                 }
                 Err(refused) => answers.push(Some(Err(refused))),
             }
         }
+        self.maker.place(&mut entries).await;
+        let mut shares: Vec<Share> = self.lanes.iter().map(|_| Share::default()).collect();
+        for (place, entry) in places.into_iter().zip(entries) {
+            if entry.verdict.is_some() {
+                answers[place] = Some(entry.answer());
+                continue;
+            }
+            let share = &mut shares[self.lane_of(&entry)];
+            share.places.push(place);
+            share.entries.push(entry);
+        }
         let sent = shares.into_iter().zip(&self.lanes).filter(|(share, _)| !share.entries.is_empty());
-        let sent = sent.map(async |(share, lane)| (share.places, lane.send(share.entries).await));
+        let sent = sent.map(async |(share, lane)| (share.places, send_in_portions(lane, share.entries).await));
         for (places, answered) in join_all(sent).await {
             for (place, answer) in places.into_iter().zip(answered) {
-                answers[place] = Some(answer.and_then(|stored| stored));
+                answers[place] = Some(answer);
             }
         }
         answers.into_iter().map(|answer| answer.unwrap_or(Err(MessagesError::Closed))).collect()

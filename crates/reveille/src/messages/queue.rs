@@ -67,7 +67,7 @@ impl Messages {
     pub async fn configure(&self, name: &QueueName, options: &QueueOptions) -> Result<QueueDescription, MessagesError> {
         options.check()?;
         let ground = &self.parts.ground;
-        let connection = ground.database.acquire().await?;
+        let connection = ground.database.administer().await?;
         let params = options.params(name);
         let row = connection.query_opt(&CONFIGURE, &params.each_ref().map(|param| &**param as _)).await?;
         let queue = row.as_ref().and_then(QueueDescription::read).ok_or(MessagesError::Closed)?;
@@ -103,7 +103,7 @@ impl Messages {
     /// statement is committed; its rows are then removed a few at a time, and if they are too many, maintenance goes on.
     pub async fn delete_queue(&self, name: &QueueName) -> Result<bool, MessagesError> {
         let ground = &self.parts.ground;
-        let connection = ground.database.acquire().await?;
+        let connection = ground.database.administer().await?;
         let Some(row) = connection.query_opt(&DELETE_QUEUE, &[&name.as_str()]).await? else { return Ok(false) };
         let queue = QueueId(row.get(0));
         ground.catalog.forget_queue(queue);
@@ -120,7 +120,7 @@ impl Messages {
     /// Forget every message of a queue; its partitions and groups stay. Returns how many messages that were.
     pub async fn purge(&self, name: &QueueName) -> Result<i64, MessagesError> {
         let ground = &self.parts.ground;
-        let connection = ground.database.acquire().await?;
+        let connection = ground.database.administer().await?;
         let row = connection.query_opt(&PURGE, &[&name.as_str()]).await?;
         let purged = row.map_or(0, |row| row.get(0));
         drop(connection);
@@ -144,14 +144,14 @@ impl Messages {
 
     /// A queue, if it is there.
     pub async fn queue(&self, name: &QueueName) -> Result<Option<QueueDescription>, MessagesError> {
-        let connection = self.database().acquire().await?;
+        let connection = self.database().administer().await?;
         let row = connection.query_opt(&DESCRIBE_QUEUE, &[&name.as_str()]).await?;
         Ok(row.as_ref().and_then(QueueDescription::read))
     }
 
     /// Queues by name, a page at a time.
     pub async fn queues(&self, list: &QueueList) -> Result<Vec<QueueDescription>, MessagesError> {
-        let connection = self.database().acquire().await?;
+        let connection = self.database().administer().await?;
         let limit = list.limit.clamp(1, LISTED_MAX);
         let after = list.after.as_ref().map_or("", QueueName::as_str);
         let rows = connection.query(&LIST_QUEUES, &[&after, &list.namespace, &list.task, &list.text, &limit]).await?;
@@ -160,19 +160,19 @@ impl Messages {
 
     /// The namespaces that queues have, the first thousand by name.
     pub async fn namespaces(&self) -> Result<Vec<Space>, MessagesError> {
-        let rows = self.database().acquire().await?.query(&NAMESPACES, &[&LISTED_MAX]).await?;
+        let rows = self.database().administer().await?.query(&NAMESPACES, &[&LISTED_MAX]).await?;
         Ok(rows.iter().map(Space::read).collect())
     }
 
     /// The tasks that queues have, the first thousand by name.
     pub async fn tasks(&self) -> Result<Vec<Space>, MessagesError> {
-        let rows = self.database().acquire().await?.query(&TASKS, &[&LISTED_MAX]).await?;
+        let rows = self.database().administer().await?.query(&TASKS, &[&LISTED_MAX]).await?;
         Ok(rows.iter().map(Space::read).collect())
     }
 
     /// Turn a switch on or off, for all nodes.
     pub async fn turn(&self, switch: Switch, on: bool) -> Result<(), MessagesError> {
-        self.database().acquire().await?.execute(&TURN_SWITCH, &[&switch.name(), &on]).await?;
+        self.database().administer().await?.execute(&TURN_SWITCH, &[&switch.name(), &on]).await?;
         if !on {
             self.parts.ground.bell.everything();
         }
@@ -181,7 +181,7 @@ impl Messages {
 
     /// Whether a switch is on.
     pub async fn is_on(&self, switch: Switch) -> Result<bool, MessagesError> {
-        let rows = self.database().acquire().await?.query(&SWITCHES, &[]).await?;
+        let rows = self.database().administer().await?.query(&SWITCHES, &[]).await?;
         Ok(rows.iter().any(|row| row.get::<_, &str>(0) == switch.name() && row.get(1)))
     }
 }

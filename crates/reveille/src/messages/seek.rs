@@ -112,7 +112,7 @@ impl Messages {
         if let Some(entry) = found {
             return Ok(entry);
         }
-        let known = ground.catalog.queue_now(&*ground.database.acquire().await?, queue).await?;
+        let known = ground.catalog.queue_now(&*ground.database.administer().await?, queue).await?;
         Err(match known {
             Some(_) => MessagesError::NoGroup { group: group.to_string() },
             None => MessagesError::NoQueue { queue: queue.to_string() },
@@ -125,7 +125,7 @@ impl Messages {
         queue: Option<&QueueName>,
         group: &GroupName,
     ) -> Result<Vec<GroupEntry>, MessagesError> {
-        let connection = self.parts.ground.database.acquire().await?;
+        let connection = self.parts.ground.database.administer().await?;
         let rows = connection.query(&GROUP_QUEUES, &[&queue.map(QueueName::as_str), &group.as_str()]).await?;
         let entry = |row: &tokio_postgres::Row| {
             let queue_name = QueueName::new(row.get::<_, String>("queue_name"))?;
@@ -141,7 +141,7 @@ impl Messages {
         to: Target,
     ) -> Result<Sought, MessagesError> {
         let ground = &self.parts.ground;
-        let connection = ground.database.acquire().await?;
+        let connection = ground.database.administer().await?;
         let only = partition.map(|partition| partition.0);
         let Target { place, at, seq } = to;
         let mut sought = Sought::default();

@@ -35,6 +35,7 @@ use memory::Memory;
 use settlement::{End, Place};
 use work::{Answer, Ask, Heard, Renewal, Settling, Verdict};
 
+pub(super) const LANES: [&str; 1] = ["ack"];
 /// A lease longer than this is a mistake.
 const LEASE_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
@@ -48,7 +49,8 @@ pub(super) struct Settler {
 impl Settler {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
         let work = Settling { ground: Arc::clone(ground) };
-        Self { lane: ground.lane("ack", work), memory: Memory::default(), unfenced: AtomicU64::new(0) }
+        let [name] = LANES;
+        Self { lane: ground.lane(name, work), memory: Memory::default(), unfenced: AtomicU64::new(0) }
     }
 
     pub(super) fn figures(&self) -> LaneFigures {

@@ -3,16 +3,16 @@
 use crate::database::statement::statements;
 
 statements! {
-    /// Make a queue and partitions.
-    ENSURE = "messages/queue/make.sql" (TEXT, TEXT_ARRAY);
+    /// Make queues and partitions.
+    ENSURE = "messages/queue/make.sql" (TEXT_ARRAY, TEXT_ARRAY);
     /// Queues by name.
     FIND_QUEUES = "messages/queue/find.sql" (TEXT_ARRAY);
     /// Queues by namespace and task.
     SPACES = "messages/queue/spaces.sql" (TEXT, TEXT, INT8);
     /// Partitions by id.
     PARTITIONS = "messages/queue/partitions.sql" (INT4_ARRAY);
-    /// A partition by its name for the outside world.
-    PARTITION_BY_UID = "messages/queue/partition_by_uid.sql" (UUID);
+    /// Partitions by their names for the outside world.
+    PARTITIONS_BY_UID = "messages/queue/partitions_by_uid.sql" (UUID_ARRAY);
     /// A partition by its queue's name and its own.
     PARTITION_BY_NAME = "messages/queue/partition_by_name.sql" (TEXT, TEXT);
 
@@ -90,9 +90,13 @@ statements! {
     /// A group, if it is known.
     FIND_GROUP = "messages/group/find.sql" (INT4, TEXT);
     /// Make a group known.
-    REGISTER = "messages/group/make.sql" (INT4, TEXT, TEXT, TIMESTAMPTZ);
+    REGISTER = "messages/group/make.sql" (INT4, TEXT, TEXT, TIMESTAMPTZ, INT4, INT4);
+    /// Make some cursors of a group that is begun.
+    MAKE_CURSORS = "messages/group/step.sql" (INT4, INT4, INT4, INT4);
+    /// Make a group known that was begun.
+    FINISH_GROUP = "messages/group/finish.sql" (INT4, INT4);
     /// Tell a new group's cursors what was pushed while it registered.
-    CATCH_UP = "messages/group/catch_up.sql" (INT4);
+    CATCH_UP = "messages/group/catch_up.sql" (INT4, INT4, INT4);
 
     /// Ack whole leases.
     COMPLETE = "messages/settle/complete.sql" (INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8_ARRAY, BOOL_ARRAY);
@@ -121,7 +125,9 @@ statements! {
     DELETE_DEAD_LETTERS = "messages/dead/delete.sql" (INT8_ARRAY);
 
     /// Groups, and what waits for them.
-    GROUPS = "messages/groups/list.sql" (TEXT, TEXT, INT8);
+    GROUPS = "messages/groups/list.sql" (TEXT, TEXT, INT8, INT8);
+    /// How far the groups of queues are behind.
+    QUEUE_LAGS = "messages/groups/lags.sql" (TEXT_ARRAY);
     /// Where groups stand in their partitions.
     GROUP_PARTITIONS = "messages/groups/partitions.sql" (TEXT, TEXT, FLOAT8, INT8);
     /// A group, in one queue or in all.

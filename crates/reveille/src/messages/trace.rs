@@ -155,7 +155,7 @@ impl Messages {
         without_nul("the transaction id", transaction_id)?;
         let ground = &self.parts.ground;
         let Some(entry) = ground.catalog.by_uid(&ground.database, partition).await? else { return Ok((Vec::new(), 0)) };
-        let connection = ground.database.acquire().await?;
+        let connection = ground.database.administer().await?;
         let (limit, offset) = (page.limit(), page.offset());
         let params: [Param<'_>; 5] = [&entry.id.0, &transaction_id, &limit, &offset, &PAGE_BYTES_MAX];
         let rows = connection.query(&MESSAGE_TRACES, &params).await?;
@@ -165,14 +165,14 @@ impl Messages {
     /// A page of what was noted under a name, as [`Messages::traces`].
     pub async fn traces_named(&self, name: &str, page: Page) -> Result<(Vec<Trace>, i64), MessagesError> {
         without_nul("the name of a trace", name)?;
-        let connection = self.parts.ground.database.acquire().await?;
+        let connection = self.parts.ground.database.administer().await?;
         let rows = connection.query(&NAMED_TRACES, &[&name, &page.limit(), &page.offset(), &PAGE_BYTES_MAX]).await?;
         Ok((rows.iter().map(Trace::read).collect::<Result<_, _>>()?, total(&rows)))
     }
 
     /// A page of the names under which something was noted, the latest first, and how many there are in all.
     pub async fn trace_names(&self, page: Page) -> Result<(Vec<TraceName>, i64), MessagesError> {
-        let connection = self.parts.ground.database.acquire().await?;
+        let connection = self.parts.ground.database.administer().await?;
         let rows = connection.query(&TRACE_NAMES, &[&page.limit(), &page.offset()]).await?;
         let name = |row: &Row| TraceName {
             name: row.get("name"),

@@ -101,7 +101,7 @@ fn in_order(first: &Cluster, last: &Cluster) -> String {
     format!("host={},{} port={},{} user=postgres", dirs.0, dirs.1, ports.0, ports.1)
 }
 
-static WRITE: Statement = Statement { name: "test/write", sql: "create table written ()", types: &[] };
+static WRITE: Statement = Statement { name: "test/write", sql: "create table public.written ()", types: &[] };
 
 /// Of all hosts the last has the last word, and it says that it accepts no writes: for a moment, in a failover.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -250,7 +250,7 @@ async fn uninstall_refuses_when_others_depend_on_ours() {
 
     let error = soon(database.uninstall(Uninstall::Carefully)).await.unwrap_err();
 
-    assert!(told(&error).contains("view outside"), "{}", told(&error));
+    assert!(told(&error).contains("view public.outside"), "{}", told(&error));
     database.check_schema().await.unwrap();
     soon(database.uninstall(Uninstall::Forced)).await.unwrap();
     database.close().await;

@@ -12,7 +12,7 @@ static ENDLESS: Statement = Statement { name: "test/endless", sql: "select pg_sl
 static ONE: Statement = Statement { name: "test/one", sql: "select 1", types: &[] };
 
 static DEMOTE: Statement = Statement { name: "test/demote", sql: "set default_transaction_read_only = on", types: &[] };
-static WRITE: Statement = Statement { name: "test/write", sql: "create table written ()", types: &[] };
+static WRITE: Statement = Statement { name: "test/write", sql: "create table public.written ()", types: &[] };
 
 const MOMENT: Duration = Duration::from_millis(100);
 

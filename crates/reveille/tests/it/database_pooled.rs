@@ -10,7 +10,7 @@ use crate::support::{migrated, soon};
 
 static BUMP: Statement = Statement {
     name: "test/bump",
-    sql: "insert into bumped (n) values ($1) returning n, current_setting('statement_timeout')",
+    sql: "insert into public.bumped (n) values ($1) returning n, current_setting('statement_timeout')",
     types: &[Type::INT8],
 };
 

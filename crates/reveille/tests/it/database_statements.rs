@@ -11,7 +11,7 @@ const BOTH: [StatementMode; 2] = [StatementMode::Direct, StatementMode::Pooled];
 
 static SUCCESSOR: Statement = Statement { name: "test/successor", sql: "select $1 + 1", types: &[Type::INT8] };
 static WRITE: Statement =
-    Statement { name: "test/write", sql: "insert into written (n) values ($1), ($1 + 1)", types: &[Type::INT8] };
+    Statement { name: "test/write", sql: "insert into public.written (n) values ($1), ($1 + 1)", types: &[Type::INT8] };
 
 #[tokio::test]
 async fn every_file_can_be_prepared_under_an_awkward_name() {
@@ -48,12 +48,12 @@ async fn statements_whose_header_names_an_index_use_it() {
 async fn the_check_of_plans_tells_a_used_index_from_an_unused_one() {
     static BY_INDEX: Statement = Statement {
         name: "test/by_index",
-        sql: "-- Find.\n-- plan: index scan using big_n\nselect m from big where n = $1",
+        sql: "-- Find.\n-- plan: index scan using big_n\nselect m from public.big where n = $1",
         types: &[Type::INT4],
     };
     static BY_SCAN: Statement = Statement {
         name: "test/by_scan",
-        sql: "-- Find.\n-- plan: index scan using big_n\nselect m from big where n + 0 = $1",
+        sql: "-- Find.\n-- plan: index scan using big_n\nselect m from public.big where n + 0 = $1",
         types: &[Type::INT4],
     };
     let db = TestDatabase::empty().await;
@@ -88,12 +88,12 @@ async fn many_statements_share_one_connection_and_each_gets_its_own_answer() {
 async fn tasks_that_share_a_pooled_connection_do_not_share_a_transaction() {
     static FAIL_IF_ODD: Statement = Statement {
         name: "test/fail_if_odd",
-        sql: "insert into written (n) values (case when $1 % 2 = 1 then 1 / ($1 - $1) else $1 end)",
+        sql: "insert into public.written (n) values (case when $1 % 2 = 1 then 1 / ($1 - $1) else $1 end)",
         types: &[Type::INT8],
     };
     let db = TestDatabase::empty().await;
     let admin = db.client().await;
-    admin.batch_execute("create table written (n int8)").await.unwrap();
+    admin.batch_execute("create table public.written (n int8)").await.unwrap();
     let database = soon(Database::connect(options(&db).statement_mode(StatementMode::Pooled))).await.unwrap();
     let lane = std::sync::Arc::new(database.connection(Purpose::Lane("test")).await.unwrap());
     let mut tasks = tokio::task::JoinSet::new();
@@ -115,10 +115,10 @@ async fn tasks_that_share_a_pooled_connection_do_not_share_a_transaction() {
 #[tokio::test]
 async fn writes_are_counted_and_bad_values_are_the_callers_fault_in_both_modes() {
     static TOO_BIG: Statement =
-        Statement { name: "test/too_big", sql: "insert into written (n) values ($1 / 0)", types: &[Type::INT8] };
+        Statement { name: "test/too_big", sql: "insert into public.written (n) values ($1 / 0)", types: &[Type::INT8] };
     let db = TestDatabase::empty().await;
     let admin = db.client().await;
-    admin.batch_execute("create table written (n int8)").await.unwrap();
+    admin.batch_execute("create table public.written (n int8)").await.unwrap();
 
     for mode in BOTH {
         let database = soon(Database::connect(options(&db).statement_mode(mode))).await.unwrap();
@@ -155,7 +155,7 @@ async fn a_statement_that_takes_too_long_is_ended_by_the_server_in_both_modes() 
 
 #[tokio::test]
 async fn a_plan_that_went_stale_is_made_anew_when_asked_again() {
-    static ALL_COLUMNS: Statement = Statement { name: "test/all", sql: "select * from changing", types: &[] };
+    static ALL_COLUMNS: Statement = Statement { name: "test/all", sql: "select * from public.changing", types: &[] };
     let db = TestDatabase::empty().await;
     let admin = db.client().await;
     admin.batch_execute("create table changing (a int)").await.unwrap();
@@ -177,7 +177,7 @@ async fn a_plan_that_went_stale_is_made_anew_when_asked_again() {
 async fn plans_are_made_anew_after_a_slow_answer() {
     static KNOWN: Statement = Statement {
         name: "test/known",
-        sql: "select count(*) from unnest($1::int[]) as asked (n) join grown on grown.n = asked.n",
+        sql: "select count(*) from unnest($1::int[]) as asked (n) join public.grown on grown.n = asked.n",
         types: &[Type::INT4_ARRAY],
     };
     static READ: Statement = Statement {

@@ -11,11 +11,11 @@ use tokio_postgres::types::Type;
 use crate::support::{options, sessions, soon, until};
 
 static WRITE: Statement =
-    Statement { name: "test/write", sql: "insert into written (n) values ($1)", types: &[Type::INT8] };
+    Statement { name: "test/write", sql: "insert into public.written (n) values ($1)", types: &[Type::INT8] };
 
 async fn table(db: &TestDatabase) {
     let admin = db.client().await;
-    admin.batch_execute("create table written (n int8 unique deferrable initially deferred)").await.unwrap();
+    admin.batch_execute("create table public.written (n int8 unique deferrable initially deferred)").await.unwrap();
 }
 
 async fn written(db: &TestDatabase) -> i64 {
@@ -113,7 +113,7 @@ async fn a_caller_who_gives_up_while_a_transaction_begins_leaves_none_open() {
 #[tokio::test]
 async fn a_statement_of_its_own_that_is_refused_at_commit_is_an_error_in_both_modes() {
     static TWICE: Statement =
-        Statement { name: "test/twice", sql: "insert into written (n) values ($1), ($1)", types: &[Type::INT8] };
+        Statement { name: "test/twice", sql: "insert into public.written (n) values ($1), ($1)", types: &[Type::INT8] };
     let db = TestDatabase::empty().await;
     table(&db).await;
     for mode in [StatementMode::Direct, StatementMode::Pooled] {

@@ -39,8 +39,34 @@ fn the_example_of_a_fan_out_gives_both_teams_every_order_and_one_of_them_twice()
     assert_eq!(said.matches("burnt, once more").count(), 1, "{said}");
 }
 
+/// As often as it takes to meet the moments at which a drain can find a claim.
 #[tokio::test]
-async fn the_example_of_a_first_job_says_hello() {
+async fn the_first_program_of_the_documents_does_its_job_every_time_and_leaves_nothing_leased() {
+    let db = TestDatabase::empty().await;
+
+    for run in 1..=10 {
+        let said = said("first_job", db.url());
+
+        assert!(said.starts_with("the receipt for order 7 is sent, by job "), "{said}");
+        let left =
+            "select (select count(*) from reveille.job), (select count(*) from reveille.job_done where state = 'done')";
+        let row = db.client().await.query_one(left, &[]).await.expect("counts");
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, run));
+    }
+}
+
+#[test]
+fn the_documents_show_the_first_program_as_it_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = std::fs::read_to_string(root.join("examples/first_job.rs")).expect("it is there");
+    let page = std::fs::read_to_string(root.join("../../docs/jobs.md")).expect("it is there");
+
+    let (_, body) = program.split_once("//! ```\n\n").expect("it has a header");
+    assert!(page.contains(&format!("```rust\n{body}```\n")), "docs/jobs.md shows another program than this:\n{body}");
+}
+
+#[tokio::test]
+async fn the_example_of_a_greeting_says_hello() {
     let db = TestDatabase::empty().await;
 
     let said = said("hello_jobs", db.url());

@@ -207,3 +207,38 @@ async fn the_pauses_between_attempts_are_as_they_were_chosen() {
         assert!(seen.windows(2).any(|two| (two[0] - two[1]).abs() > 1e-9), "no jitter: {seen:?}");
     }
 }
+
+/// One of the two would be dropped without a word.
+#[tokio::test]
+async fn a_time_and_a_delay_together_are_refused_everywhere() {
+    let fixture = Fixture::new().await;
+    let client = fixture.client().await;
+    let words = "a job has a run_at or a delay, not both";
+
+    for call in [
+        "enqueue('k', '{}', run_at => now() + interval '1 hour', delay => '1 s')",
+        "enqueue('k', '{}'::json, run_at => now(), delay => '0 s')",
+        "enqueue_many('[{\"kind\": \"k\"}, {\"kind\": \"k\", \"run_at\": \"2030-01-01\", \"delay_s\": 1}]')",
+    ] {
+        let refused = client.batch_execute(&format!("select reveille.{call}")).await.unwrap_err();
+        assert_eq!(refused.as_db_error().map(tokio_postgres::error::DbError::message), Some(words), "{call}");
+    }
+    let both = job("k").run_at(std::time::SystemTime::UNIX_EPOCH).delay(Duration::from_secs(1));
+    let refused = soon(fixture.jobs.enqueue(both)).await.unwrap_err();
+
+    assert_eq!(refused.to_string(), words);
+    assert_eq!(fixture.count("reveille.job_body").await, 0);
+}
+
+#[tokio::test]
+async fn a_job_with_a_field_that_is_misspelt_is_refused_with_its_name() {
+    let fixture = Fixture::new().await;
+
+    let call = "select reveille.enqueue_many('[{\"kind\": \"k\", \"delay\": 5}]')";
+    let refused = fixture.client().await.batch_execute(call).await.unwrap_err();
+
+    assert_eq!(
+        refused.as_db_error().map(tokio_postgres::error::DbError::message),
+        Some("a job has no field \"delay\"")
+    );
+}

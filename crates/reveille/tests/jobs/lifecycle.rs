@@ -17,13 +17,20 @@ enum Circumstance {
     Spent,
     /// Somebody wanted it cancelled while it ran.
     Unwanted,
+    /// Its worker was lost, and its lease has ended.
+    Lost,
 }
 
 impl Circumstance {
     /// Those that can be told of a job in that state: it runs, or its worker was lost.
     fn of(verb: Verb, state: State) -> &'static [Self] {
         match (verb, state) {
-            (_, State::Running) | (Verb::Claim, State::Ready) => &[Self::Plain, Self::Spent, Self::Unwanted],
+            (Verb::Claim, State::Ready) => &[Self::Plain, Self::Spent, Self::Unwanted, Self::Lost],
+            (_, State::Running) => &[Self::Plain, Self::Spent, Self::Unwanted],
+            // Its holder may still settle it, as long as nobody has claimed it: that is no way of a job that is ready.
+            (Verb::Cancel | Verb::RetryNow | Verb::Redrive | Verb::Reprioritise | Verb::Delete, State::Ready) => {
+                &[Self::Plain, Self::Lost]
+            }
             _ => &[Self::Plain],
         }
     }

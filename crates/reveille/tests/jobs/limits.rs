@@ -253,7 +253,9 @@ async fn a_result_that_is_too_large_ends_its_own_job_as_dead() {
 async fn sql_refuses_results_that_are_too_large() {
     let fixture = Fixture::new().await;
     let id = fixture.enqueue(job("k")).await;
-    fixture.sql("update reveille.job set nonce = 7, worker = 'w', epoch = 1, attempt = 1").await;
+    let held =
+        "update reveille.job set nonce = 7, worker = 'w', epoch = 1, attempt = 1, due_at = now() + interval '1 hour'";
+    fixture.sql(held).await;
 
     let complete = format!("select reveille.complete('{id}.1.7', to_json(repeat('x', 16777215)))");
     let error = fixture.client().await.query(&complete, &[]).await.unwrap_err();

@@ -103,13 +103,15 @@ async fn a_job_is_logged_with_the_names_and_fields_of_the_seed() {
     let again = lines.until(|line| line.is("job_failed", failed) && line.has("will_retry", "true")).await;
     let dead = lines.until(|line| line.is("job_failed", failed) && line.has("will_retry", "false")).await;
 
-    assert_eq!(claimed.names(), ["attempt", "event", "item_id", "job_id", "message", "worker_id"]);
+    assert_eq!(claimed.names(), ["attempt", "event", "item_id", "job_id", "kind", "message", "queue", "worker_id"]);
     assert!(claimed.has("attempt", "1") && claimed.fields["worker_id"].starts_with("w-1-"), "{claimed:?}");
-    assert_eq!(completed.names(), ["duration_ms", "event", "item_id", "job_id", "message"]);
+    assert_eq!(completed.names(), ["duration_ms", "event", "item_id", "job_id", "kind", "message", "queue"]);
     assert!(completed.fields["duration_ms"].parse::<f64>().is_ok_and(|took| took >= 0.0), "{completed:?}");
     for line in [&again, &dead] {
-        let fields = ["error_code", "error_message", "event", "item_id", "job_id", "message", "will_retry"];
+        let fields =
+            ["error_code", "error_message", "event", "item_id", "job_id", "kind", "message", "queue", "will_retry"];
         assert_eq!(line.names(), fields);
+        assert!(line.has("kind", "no") && line.has("queue", "default"), "{line:?}");
         assert!(line.has("error_code", "failed") && line.has("error_message", "it cannot"), "{line:?}");
     }
     for line in [&claimed, &completed, &again, &dead] {
@@ -150,5 +152,6 @@ async fn a_job_whose_last_worker_was_lost_is_logged_as_failed() {
     let failed = lines.until(|line| line.is("job_failed", id)).await;
 
     assert!(failed.has("error_code", "lease_expired") && failed.has("will_retry", "false"), "{failed:?}");
-    assert_eq!(failed.names(), ["error_code", "error_message", "event", "job_id", "message", "will_retry"]);
+    let fields = ["error_code", "error_message", "event", "job_id", "kind", "message", "queue", "will_retry"];
+    assert_eq!(failed.names(), fields);
 }

@@ -12,15 +12,21 @@ mod copy;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod drain;
+#[cfg(test)]
 mod enqueue;
 #[cfg(test)]
 mod failover_faults;
+#[cfg(test)]
+mod leases;
 #[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod logs;
+#[cfg(test)]
+mod notify_off;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]

@@ -17,11 +17,13 @@ use crate::support::{Fixture, NEVER, Node, all_new, job, soon, until_blocked, wa
 #[tokio::test]
 async fn a_worker_that_cannot_be_one_says_every_fault() {
     let fixture = Fixture::new().await;
-    let worker = Worker::builder(&fixture.jobs).slots(0).lease(Duration::ZERO).queue("q", 0).queue("q", 1).name("a b");
+    let pace = reveille_wake::PaceOptions { shortest: Duration::ZERO, ..reveille_wake::PaceOptions::DEFAULT };
+    let jobs = reveille::jobs::Jobs::open(&fixture.database, JobsOptions::default().pace(pace));
+    let worker = Worker::builder(&jobs).slots(0).lease(Duration::ZERO).queue("q", 0).queue("q", 1).name("a b");
 
     let Err(JobsError::Worker(faults)) = worker.start().await else { panic!("it started") };
 
-    assert_eq!(faults.len(), 6, "{faults:?}");
+    assert_eq!(faults.len(), 7, "{faults:?}");
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ mod held;
 #[cfg(test)]
 mod maintain;
 #[cfg(test)]
+mod many_names;
+#[cfg(test)]
 mod outbox;
 #[cfg(test)]
 mod pop;
@@ -67,3 +69,5 @@ mod settle_plans;
 mod transaction;
 #[cfg(test)]
 mod upgrade;
+#[cfg(test)]
+mod wide_groups;

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use reveille::messages::{Messages, MessagesError, PushItem, PushOutcome, Pushed, QueueOptions};
+use reveille::database::{Database, DatabaseOptions};
+use reveille::messages::{Messages, MessagesError, MessagesOptions, PushItem, PushOutcome, Pushed, QueueOptions};
+use reveille_testkit::TestCluster;
 use tokio::task::JoinSet;
 use uuid::{Builder, Uuid};
 
@@ -266,4 +268,32 @@ async fn a_twin_and_what_follows_it_come_to_the_partition_of_a_queue_that_is_mad
     assert_eq!(fixture.texts("mail", "a").await, ["1", "3"]);
     assert_ne!(pushed[0].partition_uid, old);
     assert!(pushed.iter().all(|answer| answer.partition_uid == pushed[0].partition_uid), "{pushed:?}");
+}
+
+/// A repeated push is what producers do after a lost answer. An error would fill the server's log with statements.
+#[tokio::test]
+async fn a_duplicate_writes_no_error_to_the_log_of_the_server() {
+    let cluster = tokio::task::spawn_blocking(|| TestCluster::start(|options| options)).await.unwrap();
+    let database = soon(Database::connect(DatabaseOptions::new(cluster.url("postgres")))).await.unwrap();
+    soon(database.migrate()).await.unwrap();
+    let messages = Messages::new(&database, MessagesOptions::default());
+    let (growing, other) = (Uuid::now_v7().to_string(), Uuid::new_v4().to_string());
+    let ids = ["a name", &growing, &other];
+    let items = || ids.map(|id| named("x", id)).to_vec();
+    let first = push(&messages, items()).await;
+
+    // Each on a node of its own, which does not look first yet.
+    for id in ids {
+        let node = Messages::new(&database, MessagesOptions::default());
+        let again = push(&node, vec![named("x", id), named("y", &Uuid::now_v7().to_string())]).await;
+        assert!(first.iter().any(|first| again[0].outcome == PushOutcome::Duplicate { of: first.id }), "{again:?}");
+        assert!(matches!(again[1].outcome, PushOutcome::Stored { .. }), "{again:?}");
+        node.close().await;
+    }
+
+    let log = std::fs::read_to_string(cluster.embedded().log()).unwrap();
+    assert!(!log.contains("ERROR:"), "{log}");
+    messages.close().await;
+    database.close().await;
+    tokio::task::spawn_blocking(move || drop(cluster)).await.unwrap();
 }

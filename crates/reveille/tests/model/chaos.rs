@@ -123,7 +123,7 @@ const KEEP_EPOCHS: &str = "
     create table claimed (partition int, grp int, nonce uuid, epoch bigint);
     create function keep_epoch() returns trigger language plpgsql as $$
     begin
-      insert into claimed values (new.partition, new.grp, new.nonce, new.epoch);
+      insert into public.claimed values (new.partition, new.grp, new.nonce, new.epoch);
       return null;
     end $$;
     create trigger keep_epoch after update on reveille.cursor

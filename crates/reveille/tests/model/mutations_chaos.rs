@@ -12,6 +12,11 @@ const TIME: Duration = Duration::from_secs(4);
 /// A world in which one function has another text.
 async fn world_with(function: &str, rule: &str, broken: &str) -> World {
     let world = World::new().await;
+    break_rule(&world, function, rule, broken).await;
+    world
+}
+
+async fn break_rule(world: &World, function: &str, rule: &str, broken: &str) {
     let client = world.db.client().await;
     let read = "select pg_get_functiondef(pg_proc.oid) from pg_proc
                 join pg_namespace on pg_namespace.oid = pg_proc.pronamespace
@@ -19,7 +24,6 @@ async fn world_with(function: &str, rule: &str, broken: &str) -> World {
     let text: String = client.query_one(read, &[&function]).await.expect("the function is there").get(0);
     assert_eq!(text.matches(rule).count(), 1, "{function} has the rule \"{rule}\" once");
     client.batch_execute(&text.replace(rule, broken)).await.expect("the function can be replaced");
-    world
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,8 +62,9 @@ async fn a_settle_that_believes_any_lease_is_noticed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_push_that_takes_duplicates_is_noticed() {
+    let world = world_with("any_key_seen", "return exists (", "return false and exists (").await;
     let rule = "raise exception 'a transaction id was seen before' using errcode = 'RV001'";
-    let world = world_with("refuse_duplicates", rule, "return true").await;
+    break_rule(&world, "refuse_duplicates", rule, "return true").await;
 
     let faults = chaos::run(&world, TIME, 3).await;
 

@@ -1,7 +1,8 @@
 //! Sources that cannot be asked, and code of others that panics. Nobody else is silenced by them.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use reveille::database::{Database, DatabaseOptions, HubSource, WorkSource};
@@ -29,7 +30,7 @@ async fn a_survey_that_fails_costs_its_own_source_the_proof_until_it_succeeds_an
     let (hub, events) = hub();
     let mut seen = events.reader();
 
-    let survey = "select number as key, 1.5 as due_s from later where number = any({keys}::int[]) -- no horizon";
+    let survey = "select number as key, 1.5 as due_s from public.later where number = any({keys}::int[]) -- no horizon";
     let _registered = node.database.register(Arc::new(HubSource::new("later", survey, hub)));
     seen.until(|event| matches!(event, Event::Link(Link::Stalled { .. }))).await;
     database.client().await.batch_execute("create table later (number int)").await.unwrap();
@@ -38,6 +39,57 @@ async fn a_survey_that_fails_costs_its_own_source_the_proof_until_it_succeeds_an
     assert_eq!(node.events.count(broke), 0, "the other source is not concerned");
     assert!(node.database.link().is_proven());
     assert_eq!(node.database.wake_figures().connects, 1, "nor is the connection");
+}
+
+/// Keys that are all waited for, and those that the heartbeat found.
+#[derive(Debug, Default)]
+struct Many {
+    found: Mutex<HashSet<String>>,
+}
+
+const MANY: usize = 25_000;
+
+impl WorkSource for Many {
+    fn name(&self) -> &'static str {
+        "many"
+    }
+
+    /// One statement for all of them would find none.
+    fn survey(&self) -> &'static str {
+        "select key, -5.0 as due_s from unnest({keys}) as key where cardinality({keys}) <= 2000"
+    }
+
+    fn waited(&self) -> Vec<String> {
+        (0..MANY).map(|number| number.to_string()).collect()
+    }
+
+    fn ring(&self, key: Option<&str>, cause: Cause) {
+        if cause == Cause::Heartbeat {
+            self.found.lock().unwrap().extend(key.map(str::to_owned));
+        }
+    }
+
+    fn ring_after(&self, _key: &str, _delay: Duration) {}
+
+    fn next_due(&self, _key: &str, _delay: Option<Duration>) {}
+
+    fn set_link(&self, _link: Link) {}
+}
+
+#[tokio::test]
+async fn a_beat_asks_about_some_keys_at_a_time_and_in_the_end_about_all() {
+    let database = database().await;
+    let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
+    let many = Arc::new(Many::default());
+    let _registered = node.database.register(Arc::<Many>::clone(&many));
+
+    let all = async {
+        while many.found.lock().unwrap().len() < MANY {
+            tokio::task::yield_now().await;
+        }
+    };
+
+    tokio::time::timeout(Duration::from_secs(30), all).await.expect("every key is asked about");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use reveille::messages::{Acknowledgement, MessagesError, Outcome, PartitionName, PartitionUid, QueueName, Settled};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,10 +15,13 @@ use serde_json::Value;
 use super::answer;
 use crate::body_door::Whole;
 use crate::figures::Figures;
+use crate::heavy::heavy;
 use crate::problem::Problem;
+use crate::scales::{TOLD, room_for};
 use crate::service::Service;
 use crate::wire::json::{Objects, parse};
 use crate::wire::names;
+use crate::wire::told::quoted;
 
 /// In one request.
 const ITEMS_MAX: usize = 100_000;
@@ -50,7 +53,7 @@ pub(super) async fn one(State(service): State<Arc<Service>>, Whole(body): Whole)
     if said.partition_id.is_none() {
         return Err(Problem::invalid("partitionId is required to ensure message uniqueness"));
     }
-    Ok(settle(&service, vec![said], None).await)
+    settle(&service, vec![said], None).await
 }
 
 pub(super) async fn batch(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
@@ -58,36 +61,44 @@ pub(super) async fn batch(State(service): State<Arc<Service>>, Whole(body): Whol
     let Some(Objects(said)) = many.acknowledgments else {
         return Err(Problem::invalid("acknowledgments array is required"));
     };
-    Ok(settle(&service, said, many.consumer_group).await)
+    settle(&service, said, many.consumer_group).await
 }
 
-async fn settle(service: &Service, said: Vec<Said>, group: Option<String>) -> Response {
+async fn settle(service: &Service, said: Vec<Said>, group: Option<String>) -> Result<Response, Problem> {
     service.figures.ack_requests.add(1);
+    let telling = said.len() * TOLD;
+    let _room = room_for(service, telling)?;
     let mut asked = Vec::with_capacity(said.len());
     let places: Vec<Result<(), String>> =
-        said.iter().map(|said| said.read(group.as_deref()).map(|item| asked.push(item))).collect();
+        heavy(telling, || said.iter().map(|said| said.read(group.as_deref()).map(|item| asked.push(item))).collect());
     let known = asked.len();
     let mut settled = service.messages.acknowledge(asked).await;
     // One cause for all of them: the database, or our end. Nothing was settled, and all of it may be said again.
     if known > 0 && settled.iter().all(Result::is_err) {
         let first = settled.pop().and_then(Result::err).unwrap_or(MessagesError::Closed);
         service.figures.ack_refused.add(known);
-        return Problem::from(first).into_response();
+        return Err(first.into());
     }
     let mut settled = settled.into_iter();
     let mut next = || settled.next().unwrap_or(Err(MessagesError::Closed));
     let became: Vec<Became> = places.into_iter().map(|place| place.map(|()| next())).collect();
     let names = names_of(service, said.iter().zip(&became)).await;
-    let told = became.into_iter().zip(&said).enumerate();
-    let told: Vec<Told<'_>> = told.map(|(index, (became, said))| Told::new(index, said, became, &names)).collect();
-    for item in &told {
+    Ok(heavy(telling, || {
+        let told = became.into_iter().zip(&said).enumerate();
+        let told: Vec<Told<'_>> = told.map(|(index, (became, said))| Told::new(index, said, became, &names)).collect();
+        count(&service.figures, &told);
+        answer::ok(&told)
+    }))
+}
+
+fn count(figures: &Figures, told: &[Told<'_>]) {
+    for item in told {
         if item.success {
-            count_settled(&service.figures, item.dlq);
+            count_settled(figures, item.dlq);
         } else {
-            service.figures.ack_refused.add(1);
+            figures.ack_refused.add(1);
         }
     }
-    answer::ok(&told)
 }
 
 pub(super) fn count_settled(figures: &Figures, dead: bool) {
@@ -145,7 +156,7 @@ impl Said {
             Some("failed") => Ok(Outcome::Failed),
             Some("retry") => Ok(Outcome::Retry),
             Some("dlq") => Ok(Outcome::Dead),
-            Some(other) => Err(format!("status must be completed, failed, retry or dlq, not {other:?}")),
+            Some(other) => Err(format!("status must be completed, failed, retry or dlq, not {}", quoted(other))),
         }
     }
 }

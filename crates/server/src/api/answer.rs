@@ -7,10 +7,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::budget::{Share, held};
-use crate::fault::OVERLOADED;
 use crate::problem::Problem;
-use crate::service::Service;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const UNWRITABLE: Problem =
@@ -50,21 +47,6 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
 
 pub(super) fn ok(value: &impl Serialize) -> Response {
     json(StatusCode::OK, value)
-}
-
-/// What may be large, as long as there is room for it among all answers that their clients have not taken yet.
-pub(super) fn large(service: &Service, value: &impl Serialize) -> Result<Response, Problem> {
-    weighed(service, serde_json::to_vec(value).map_err(|_| UNWRITABLE)?)
-}
-
-/// The same for what is spelt already.
-pub(super) fn weighed(service: &Service, bytes: Vec<u8>) -> Result<Response, Problem> {
-    let mut share = Share::default();
-    if !service.answers.take(&mut share, bytes.len()) {
-        service.figures.overloaded.add(1);
-        return Err(OVERLOADED);
-    }
-    Ok(of_bytes(StatusCode::OK, held(bytes, share)))
 }
 
 pub(super) fn of_bytes(status: StatusCode, bytes: impl Into<Bytes>) -> Response {

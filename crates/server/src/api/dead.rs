@@ -11,7 +11,9 @@ use uuid::Uuid;
 
 use super::answer::{self, Pagination};
 use crate::body_door::Whole;
+use crate::heavy::heavy;
 use crate::problem::Problem;
+use crate::scales::TOLD;
 use crate::service::Service;
 use crate::wire::json::{Bounded, Carried, parse, slip};
 use crate::wire::moment;
@@ -32,12 +34,15 @@ pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> R
     let page = page(&query, PAGE)?;
     let which = Which::asked(&query).read()?;
     let found = service.messages.dead_letters(&which, Page::new(page.0, page.1)?).await?;
-    let told = Told {
-        messages: found.letters.iter().map(Letter::new).collect(),
-        total: found.total,
-        pagination: Pagination::new(page, found.letters.len(), found.total),
-    };
-    answer::large(&service, &told)
+    let carried = |letter: &DeadLetter| letter.payload.as_ref().map_or(0, |payload| payload.as_bytes().len());
+    let weight = found.letters.iter().map(|letter| carried(letter) + TOLD).sum();
+    Ok(heavy(weight, || {
+        answer::ok(&Told {
+            messages: found.letters.iter().map(Letter::new).collect(),
+            total: found.total,
+            pagination: Pagination::new(page, found.letters.len(), found.total),
+        })
+    }))
 }
 
 /// Back to work: the letters named in `ids`, or all that match.

@@ -6,12 +6,13 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::Response;
 use reveille::messages::{
-    Began, GroupDescription, GroupName, GroupState, PartitionLag, PartitionName, QueueName, SeekTo, Subscriptions,
+    Began, GroupDescription, GroupName, GroupState, Page, PartitionLag, PartitionName, QueueName, SeekTo, Subscriptions,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer;
+use super::dead::page;
 use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
@@ -20,20 +21,25 @@ use crate::wire::moment;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
 
+/// Groups in one answer.
+const GROUPS: u32 = 1000;
 /// Partitions in one answer.
 const PARTITIONS_MAX: u32 = 10_000;
 /// What counts as lagging, if nothing is said.
 const LAGGING: u32 = 3600;
 
+/// By queue and name; a page at a time, of which the first is what whoever says nothing gets.
 pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
     let queue = query.owned("queue").map(names::queue).transpose()?;
-    let groups = service.messages.groups(queue.as_ref(), None).await?;
+    let (limit, offset) = page(&query, GROUPS)?;
+    let groups = service.messages.groups_page(queue.as_ref(), None, Page::new(limit, offset)?).await?;
     Ok(answer::ok(&groups.iter().map(spelt).collect::<Vec<_>>()))
 }
 
 pub(super) async fn lagging(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
     let behind = Duration::from_secs(query.count("minLagSeconds")?.unwrap_or(LAGGING).into());
-    let rows = service.messages.group_partitions(None, None, behind, PARTITIONS_MAX).await?;
+    let limit = query.count("limit")?.unwrap_or(PARTITIONS_MAX).min(PARTITIONS_MAX);
+    let rows = service.messages.group_partitions(None, None, behind, limit).await?;
     let told = rows.iter().filter(|row| row.lag > 0).map(|row| {
         let mut told = place(row);
         told["consumerGroup"] = row.group.as_str().into();

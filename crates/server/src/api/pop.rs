@@ -18,7 +18,9 @@ use tokio::time::timeout;
 use super::answer;
 use crate::budget::{Share, held};
 use crate::fault::{DATABASE_AWAY, OVERLOADED};
+use crate::heavy::heavy;
 use crate::problem::Problem;
+use crate::scales::TOLD;
 use crate::service::Service;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
@@ -89,8 +91,10 @@ struct Asked {
 
 impl Asked {
     fn read(service: &Service, query: &Query) -> Result<Self, Problem> {
+        served(query)?;
         let (batch, partitions) = (query.some("batch")?, query.some("partitions")?);
         let timeout = query.milliseconds("timeout")?.unwrap_or(service.defaults.timeout);
+        let timeout = timeout.min(service.limits.max_poll_timeout);
         let wait = if query.is("wait")? { timeout } else { Duration::ZERO };
         let autopilot = query.is("autopilot")?.then(|| Autopilot {
             batch: batch.unwrap_or(AUTOPILOT_BATCH),
@@ -129,7 +133,9 @@ impl Asked {
     }
 
     async fn deliver(&self, service: &Service, batch: Batch, title: &str) -> Result<Response, Problem> {
-        let spelt = serde_json::to_vec(&Delivered::new(&batch, title, self.autopilot.as_ref()));
+        let spell = || serde_json::to_vec(&Delivered::new(&batch, title, self.autopilot.as_ref()));
+        // Nothing is awaited here: a client that leaves meanwhile would take its messages with it.
+        let spelt = heavy(weight(&batch), spell);
         let bytes = spelt.map_err(|_| Problem::invalid("the messages cannot be spelt"))?;
         let mut share = Share::default();
         // What was acked by being popped must be told, whatever it costs.
@@ -144,6 +150,28 @@ impl Asked {
         service.figures.pops_filled.add(1);
         service.figures.popped.add(batch.len());
         Ok(answer::of_bytes(StatusCode::OK, held(bytes, share)))
+    }
+}
+
+/// About how many bytes it takes to spell a batch.
+fn weight(batch: &Batch) -> usize {
+    let messages = batch.partitions.iter().flat_map(|lease| &lease.messages);
+    messages.map(|message| message.payload.as_bytes().len() + TOLD).sum()
+}
+
+/// What would make a pop something else, and is not served, is refused before anything is leased.
+fn served(query: &Query) -> Result<(), Problem> {
+    let asked = [
+        ("conflation", query.is("conflation")?),
+        ("frames", query.is("frames")?),
+        ("leaseSeconds", query.text("leaseSeconds").is_some()),
+    ];
+    match asked.into_iter().find(|(_, asked)| *asked) {
+        Some((name, _)) => {
+            let sentence = format!("{name} is not served here; nothing was leased").into();
+            Err(Problem { status: StatusCode::BAD_REQUEST, code: "not_served", sentence })
+        }
+        None => Ok(()),
     }
 }
 

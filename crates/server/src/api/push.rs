@@ -16,7 +16,9 @@ use uuid::Uuid;
 use super::answer;
 use crate::body_door::Whole;
 use crate::figures::Figures;
+use crate::heavy::heavy;
 use crate::problem::Problem;
+use crate::scales::{TOLD, room_for};
 use crate::service::Service;
 use crate::wire::json::{Objects, parse};
 use crate::wire::names;
@@ -35,13 +37,9 @@ struct Body<'b> {
 
 pub(super) async fn push(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     service.figures.push_requests.add(1);
-    let said: Body<'_> = parse(&body)?;
-    let Some(Objects(items)) = said.items else { return Err(Problem::invalid("items array is required")) };
-    let mut asked = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        let queue = item.queue.as_deref().ok_or_else(|| missing_queue(index))?;
-        asked.push(item.read(&body, queue));
-    }
+    let Read { items, asked } = heavy(body.len(), || Read::new(&body))?;
+    let telling = items.len() * TOLD;
+    let _room = room_for(&service, telling)?;
     let answers = send(&service, asked).await;
     count(&service.figures, &answers);
     // Nothing was stored: the request as a whole says why, so that clients wait and try again where that helps.
@@ -49,9 +47,31 @@ pub(super) async fn push(State(service): State<Arc<Service>>, Whole(body): Whole
     if let Some(problem) = refused.flatten() {
         return Err(problem.clone());
     }
-    let told = items.iter().zip(&answers).enumerate();
-    let told: Vec<_> = told.map(|(index, (item, answer))| Told::new(index, item, answer)).collect();
-    Ok(answer::json(StatusCode::CREATED, &told))
+    Ok(heavy(telling, || {
+        let told = items.iter().zip(&answers).enumerate();
+        let told: Vec<_> = told.map(|(index, (item, answer))| Told::new(index, item, answer)).collect();
+        answer::json(StatusCode::CREATED, &told)
+    }))
+}
+
+/// A request that was understood.
+struct Read<'b> {
+    items: Vec<Item<'b>>,
+    /// Each as a message, or what is wrong with it.
+    asked: Vec<Result<PushItem, Problem>>,
+}
+
+impl<'b> Read<'b> {
+    fn new(body: &'b Bytes) -> Result<Self, Problem> {
+        let said: Body<'_> = parse(body)?;
+        let Some(Objects(items)) = said.items else { return Err(Problem::invalid("items array is required")) };
+        let mut asked = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let queue = item.queue.as_deref().ok_or_else(|| missing_queue(index))?;
+            asked.push(item.read(body, queue));
+        }
+        Ok(Self { items, asked })
+    }
 }
 
 fn missing_queue(index: usize) -> Problem {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use reveille::messages::{GroupDescription, MessagesError, QueueDescription, QueueList, Space};
+use reveille::messages::{MessagesError, Page, QueueDescription, QueueLag, QueueList, QueueName, Space};
 use serde_json::{Value, json};
 
 use super::answer;
@@ -19,6 +19,8 @@ use crate::wire::query::Query;
 
 /// Queues of one page.
 const PAGE: u32 = 1000;
+/// Groups that are told with their queue.
+const GROUPS: u32 = 1000;
 
 /// By name; the next page begins `after` the last one.
 pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
@@ -36,8 +38,11 @@ pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> R
         which = which.after(names::queue(name)?);
     }
     let queues = service.messages.queues(&which).await?;
-    let lags = lags(service.messages.groups(None, None).await?);
-    let queues: Vec<Value> = queues.iter().map(|queue| summary(queue, lags.get(queue.name.as_str()))).collect();
+    let names: Vec<QueueName> = queues.iter().map(|queue| queue.name.clone()).collect();
+    let lags = service.messages.queue_lags(&names).await?;
+    let lags: HashMap<&str, &QueueLag> = lags.iter().map(|lag| (lag.queue.as_str(), lag)).collect();
+    let queues: Vec<Value> =
+        queues.iter().map(|queue| summary(queue, lags.get(queue.name.as_str()).copied())).collect();
     Ok(answer::ok(&json!({ "queues": queues })))
 }
 
@@ -46,10 +51,10 @@ pub(super) async fn one(State(service): State<Arc<Service>>, Names(name): Names<
     let Some(queue) = service.messages.queue(&name).await? else {
         return Err(MessagesError::NoQueue { queue: name.to_string() }.into());
     };
-    let groups = service.messages.groups(Some(&name), None).await?;
+    let groups = service.messages.groups_page(Some(&name), None, Page::new(GROUPS, 0)?).await?;
     let told: Vec<Value> = groups.iter().map(super::groups::spelt).collect();
-    let lags = lags(groups);
-    let mut answer = summary(&queue, lags.get(queue.name.as_str()));
+    let lags = service.messages.queue_lags(std::slice::from_ref(&name)).await?;
+    let mut answer = summary(&queue, lags.first());
     answer["options"] = spelt(&queue);
     answer["consumerGroups"] = told.into();
     Ok(answer::ok(&answer))
@@ -92,24 +97,7 @@ fn spaces_spelt(key: &str, spaces: &[Space]) -> Vec<Value> {
     spaces.iter().map(|space| json!({ key: space.name, "queues": space.queues })).collect()
 }
 
-/// How far the group is behind that is furthest, and how many partitions are leased, by queue.
-#[derive(Default)]
-struct Lag {
-    pending: i64,
-    processing: i64,
-}
-
-fn lags(groups: Vec<GroupDescription>) -> HashMap<String, Lag> {
-    let mut lags: HashMap<String, Lag> = HashMap::new();
-    for group in groups {
-        let lag = lags.entry(group.queue.as_str().to_owned()).or_default();
-        lag.pending = lag.pending.max(group.lag);
-        lag.processing += group.leases;
-    }
-    lags
-}
-
-fn summary(queue: &QueueDescription, lag: Option<&Lag>) -> Value {
+fn summary(queue: &QueueDescription, lag: Option<&QueueLag>) -> Value {
     let total = queue.messages.unwrap_or_default();
     json!({
         "id": queue.uid,
@@ -121,8 +109,8 @@ fn summary(queue: &QueueDescription, lag: Option<&Lag>) -> Value {
         // A queue that nobody reads has everything pending.
         "messages": {
             "total": total,
-            "pending": lag.map_or(total, |lag| lag.pending),
-            "leasedPartitions": lag.map_or(0, |lag| lag.processing),
+            "pending": lag.map_or(total, |lag| lag.lag),
+            "leasedPartitions": lag.map_or(0, |lag| lag.leases),
         },
     })
 }

@@ -14,7 +14,9 @@ use uuid::Uuid;
 use super::answer::{self, Pagination};
 use super::dead::{PAGE_MAX, page};
 use crate::body_door::Whole;
+use crate::heavy::heavy;
 use crate::problem::Problem;
+use crate::scales::TOLD;
 use crate::service::Service;
 use crate::wire::json::{Carried, parse, present};
 use crate::wire::moment;
@@ -82,7 +84,7 @@ pub(super) async fn of_message(
         Some(partition) => service.messages.traces(partition, &transaction, Page::new(page.0, page.1)?).await?,
         None => (Vec::new(), 0),
     };
-    answer::large(&service, &Noted::new(page, &found))
+    Ok(noted(page, &found))
 }
 
 pub(super) async fn by_name(
@@ -92,7 +94,7 @@ pub(super) async fn by_name(
 ) -> Result<Response, Problem> {
     let page = page(&query, PAGE)?;
     let found = service.messages.traces_named(&name, Page::new(page.0, page.1)?).await?;
-    answer::large(&service, &Noted::new(page, &found))
+    Ok(noted(page, &found))
 }
 
 pub(super) async fn names(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
@@ -109,6 +111,11 @@ pub(super) async fn names(State(service): State<Arc<Service>>, query: Query) -> 
     let told: Vec<_> = told.collect();
     let pagination = Pagination::new(page, told.len(), total);
     Ok(answer::ok(&json!({ "trace_names": told, "total": total, "pagination": pagination })))
+}
+
+fn noted(page: (u32, u32), found: &(Vec<Trace>, i64)) -> Response {
+    let weight = found.0.iter().map(|trace| trace.body.as_bytes().len() + TOLD).sum();
+    heavy(weight, || answer::ok(&Noted::new(page, found)))
 }
 
 #[derive(Debug, Serialize)]

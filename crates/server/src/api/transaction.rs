@@ -2,89 +2,33 @@
 //!
 //! Answered with 200 and `success`, as clients expect; a refusal says why in `reason` and `error`, and nothing happened.
 
+mod asked;
+
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use reveille::messages::{Changes, MessagesError, Pushed, Settled, TransactionOutcome};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::ack::{self, Said};
-use super::answer;
-use super::push::{self, Item};
+use super::{ack, answer, push};
 use crate::body_door::Whole;
 use crate::figures::Figures;
+use crate::heavy::heavy;
 use crate::problem::Problem;
+use crate::scales::{TOLD, room_for};
 use crate::service::Service;
-use crate::wire::json::{Bounded, Objects, parse, present};
-
-/// In one request.
-const OPERATIONS_MAX: usize = 10_000;
-
-#[derive(Debug, Deserialize)]
-struct Body<'b> {
-    #[serde(borrow)]
-    operations: Option<Objects<Operation<'b>, OPERATIONS_MAX>>,
-    #[serde(rename = "requiredLeases")]
-    required_leases: Option<Bounded<String, OPERATIONS_MAX>>,
-}
-
-/// A push has items, or is itself one; an ack is one.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Operation<'b> {
-    r#type: Option<String>,
-    #[serde(borrow)]
-    items: Option<Objects<Item<'b>, OPERATIONS_MAX>>,
-    queue: Option<String>,
-    partition: Option<String>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    payload: Option<&'b RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    data: Option<&'b RawValue>,
-    trace_id: Option<String>,
-    transaction_id: Option<String>,
-    partition_id: Option<String>,
-    status: Option<String>,
-    consumer_group: Option<String>,
-    error: Option<Value>,
-    lease_id: Option<String>,
-}
-
-/// What an operation was, for its place in the answer.
-enum Part {
-    Push { queue: String },
-    Ack { transaction_id: Option<String> },
-}
-
-/// Why nothing happened, in the words of Queen's clients.
-struct Refusal {
-    reason: &'static str,
-    sentence: String,
-}
-
-impl Refusal {
-    fn bad(sentence: impl Into<String>) -> Self {
-        Self { reason: "bad_request", sentence: sentence.into() }
-    }
-}
+use asked::{Fault, Part, Refusal};
 
 pub(super) async fn transaction(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
-    let said: Body<'_> = parse(&body)?;
-    let Some(Objects(operations)) = said.operations else {
-        return Err(Problem::invalid("operations array required"));
-    };
-    if operations.is_empty() {
-        return Err(Problem::invalid("operations array cannot be empty"));
-    }
-    let leases = said.required_leases.map_or_else(Vec::new, |Bounded(leases)| leases);
-    let done = match gather(&body, operations, &leases) {
-        Ok((changes, parts)) => commit(&service, changes, &parts).await?,
-        Err(refusal) => Err(refusal),
+    let done = match heavy(body.len(), || asked::read(&body)) {
+        Ok((changes, parts)) => {
+            let _room = room_for(&service, parts.len() * TOLD)?;
+            commit(&service, changes, &parts).await?
+        }
+        Err(Fault::Refused(refusal)) => Err(refusal),
+        Err(Fault::Request(problem)) => return Err(problem),
     };
     let id = Uuid::now_v7();
     Ok(answer::ok(&match done {
@@ -97,64 +41,6 @@ pub(super) async fn transaction(State(service): State<Arc<Service>>, Whole(body)
             json!({ "transactionId": id, "success": false, "results": [], "reason": reason, "error": sentence })
         }
     }))
-}
-
-fn gather(body: &Bytes, operations: Vec<Operation<'_>>, leases: &[String]) -> Result<(Changes, Vec<Part>), Refusal> {
-    let (mut changes, mut parts) = (Changes::new(), Vec::with_capacity(operations.len()));
-    for (index, mut operation) in operations.into_iter().enumerate() {
-        match operation.r#type.as_deref() {
-            Some("push") => {
-                let items = match operation.items.take() {
-                    Some(Objects(items)) => items,
-                    None => vec![operation.into_item()],
-                };
-                for item in items {
-                    let queue = item.queue.clone();
-                    let queue = queue.ok_or_else(|| Refusal::bad(format!("operations[{index}] names no queue")))?;
-                    let read = item.read(body, &queue).map_err(|problem| Refusal::bad(problem.sentence))?;
-                    changes = changes.push(read);
-                    parts.push(Part::Push { queue });
-                }
-            }
-            Some("ack") => {
-                let said = operation.into_said(leases);
-                let read = said.read(None).map_err(|sentence| Refusal { reason: "ack_rejected", sentence })?;
-                changes = changes.acknowledge(read);
-                parts.push(Part::Ack { transaction_id: said.transaction_id });
-            }
-            _ => return Err(Refusal::bad(format!("operations[{index}].type must be push or ack"))),
-        }
-    }
-    Ok((changes, parts))
-}
-
-impl<'b> Operation<'b> {
-    fn into_item(self) -> Item<'b> {
-        Item {
-            queue: self.queue,
-            partition: self.partition,
-            payload: self.payload,
-            data: self.data,
-            transaction_id: self.transaction_id,
-            trace_id: self.trace_id,
-        }
-    }
-
-    /// Old clients name the lease for all acks together; if it is one, it is this one's.
-    fn into_said(self, leases: &[String]) -> Said {
-        let only = match leases {
-            [only] => Some(only.clone()),
-            _ => None,
-        };
-        Said {
-            transaction_id: self.transaction_id,
-            partition_id: self.partition_id,
-            status: self.status,
-            consumer_group: self.consumer_group,
-            error: self.error,
-            lease_id: self.lease_id.or(only),
-        }
-    }
 }
 
 async fn commit(service: &Service, changes: Changes, parts: &[Part]) -> Result<Result<Vec<Value>, Refusal>, Problem> {

@@ -1,6 +1,24 @@
 //! The part of the options that says who may ask.
 
 use super::ServerOptions;
+use crate::origin::Callers;
+
+impl Callers {
+    /// What is wrong with them, in words.
+    pub(super) fn faults(&self) -> impl Iterator<Item = &'static str> {
+        let faults = [
+            (
+                self.hosts.iter().all(|host| Self::is_host(host)),
+                "an allowed host is a name such as queue.example, without scheme, port and path",
+            ),
+            (
+                self.origins.iter().all(|origin| Self::is_origin(origin)),
+                "an allowed origin is spelt as browsers do, such as https://app.example or http://app.example:8080",
+            ),
+        ];
+        faults.into_iter().filter_map(|(fine, fault)| (!fine).then_some(fault))
+    }
+}
 
 impl ServerOptions {
     /// Names by which clients may call this server, as a proxy passes them on. Addresses, `localhost` and names below it need

@@ -14,6 +14,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::heavy::heavy;
 use crate::problem::Problem;
 
 const EMPTY: Problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_json", "Empty request body");
@@ -23,8 +24,14 @@ pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(EMPTY);
     }
-    let read = serde_json::from_slice(body).map(|Object(value)| value);
+    let read = heavy(body.len(), || serde_json::from_slice(body)).map(|Object(value)| value);
     read.map_err(|error| fault::of::<Object<T>>(body, &error))
+}
+
+/// A part of a body that was left as it is.
+pub(crate) fn parse_part<'b, T: Deserialize<'b>>(part: &'b RawValue) -> Result<T, Problem> {
+    let text = part.get();
+    serde_json::from_str(text).map_err(|error| fault::of::<T>(text.as_bytes(), &error))
 }
 
 /// For a field whose null is not the same as its absence.

@@ -150,3 +150,26 @@ async fn a_client_that_asks_and_never_reads_is_cut_off() {
 
     assert_eq!(server.get("/livez").await.status, 200);
 }
+
+/// Python's `http.client` and others send all of a body before they read a byte of the answer.
+#[tokio::test]
+async fn a_client_that_sends_everything_first_sees_why_it_is_refused() {
+    let db = TestDatabase::new().await;
+    let server = Running::start(&db.url(), |options| options.max_body(1_000_000)).await;
+    for announce in ["content-length: 16000000", "transfer-encoding: chunked"] {
+        let mut stream = server.connect().await;
+        let head = format!(
+            "POST /api/v1/push HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{announce}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let piece =
+            if announce.contains("chunked") { format!("3e8\r\n{}\r\n", "x".repeat(1000)) } else { "x".repeat(1000) };
+
+        for _ in 0..16_000 {
+            stream.write_all(piece.as_bytes()).await.expect("the server takes what it is sent");
+        }
+
+        let reply = Reply::parse(&rest_of(&mut stream).await);
+        assert_eq!((reply.status, reply.json()["code"].as_str()), (413, Some("body_too_large")), "{announce}");
+    }
+}

@@ -37,6 +37,38 @@ async fn a_group_can_be_moved_listed_and_forgotten() {
 }
 
 #[tokio::test]
+async fn groups_are_listed_a_page_at_a_time() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    for name in ["a", "b", "c"] {
+        house.get(&format!("/api/v1/pop/queue/q?consumerGroup={name}")).await.messages();
+    }
+    let names = |listed: serde_json::Value| -> Vec<String> {
+        let listed = listed.as_array().expect("is a list").clone();
+        listed.iter().map(|group| group["name"].as_str().expect("has a name").to_owned()).collect()
+    };
+
+    assert_eq!(names(house.get("/api/v1/consumer-groups").await.json()), ["a", "b", "c"]);
+    assert_eq!(names(house.get("/api/v1/consumer-groups?limit=2").await.json()), ["a", "b"]);
+    assert_eq!(names(house.get("/api/v1/consumer-groups?limit=2&offset=2").await.json()), ["c"]);
+    let queues = house.get("/api/v1/resources/queues?limit=1").await.json();
+    assert_eq!(queues["queues"][0]["messages"], json!({ "total": 1, "pending": 1, "leasedPartitions": 3 }));
+}
+
+#[tokio::test]
+async fn one_group_too_many_is_refused_in_words() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+    let many = "insert into reveille.consumer_group (queue, name, mode, settled)
+                select (select id from reveille.queue), 'g' || n, 'all', true from generate_series(1, 1000) n";
+    house.db.client().await.execute(many, &[]).await.unwrap();
+
+    let refused = house.get("/api/v1/pop/queue/q?consumerGroup=more").await;
+
+    assert_eq!((refused.status, refused.code().as_str()), (409, "too_many_groups"));
+}
+
+#[tokio::test]
 async fn a_move_that_says_nothing_or_nonsense_is_refused() {
     let house = House::new().await;
     house.push("q", "1").await;

@@ -51,6 +51,16 @@ async fn the_deadline_is_answered_with_nothing_not_early_and_not_late() {
 }
 
 #[tokio::test]
+async fn a_poll_waits_no_longer_than_the_server_lets_it() {
+    let house = House::with(|options| options.max_poll_timeout(Duration::from_millis(300))).await;
+    let begun = Instant::now();
+
+    house.get("/api/v1/pop/queue/q?wait=true&timeout=4294967295").await.assert_nothing();
+
+    assert!(begun.elapsed() >= Duration::from_millis(300), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
 async fn every_waiter_has_a_deadline_of_its_own() {
     let house = House::new().await;
     let waiters = (0..100_u64).map(|n| {

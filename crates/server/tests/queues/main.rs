@@ -2,10 +2,12 @@
 
 mod ack;
 mod admin;
+mod busy;
 mod configure;
 mod disconnect_fault;
 mod drain;
 mod foreign;
+mod ghosts_fault;
 mod hostile;
 mod limits;
 mod long_poll;
@@ -16,3 +18,4 @@ mod push;
 mod refused;
 mod support;
 mod transaction;
+mod weight_fault;

@@ -233,3 +233,17 @@ async fn a_lease_keeps_the_partition_until_it_is_settled() {
 
     assert_eq!(house.get("/api/v1/pop/queue/q").await.data(), [json!(2)]);
 }
+
+#[tokio::test]
+async fn what_would_change_the_meaning_of_a_pop_is_refused_before_anything_is_leased() {
+    let house = House::new().await;
+    house.push("q", "1").await;
+
+    for asked in ["conflation=true", "conflation=1", "frames=true", "leaseSeconds=600"] {
+        let refused = house.get(&format!("/api/v1/pop/queue/q?{asked}")).await;
+        assert_eq!((refused.status, refused.code().as_str()), (400, "not_served"), "{asked}: {}", refused.body);
+    }
+
+    let popped = house.get("/api/v1/pop/queue/q?conflation=false&frames=0").await;
+    assert_eq!((popped.data(), &popped.messages()[0]["deliveryAttempt"]), (vec![json!(1)], &json!(1)));
+}

@@ -194,7 +194,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("not a reply: {text:?}"));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a reply has a status");
         Self { status, head: head.to_ascii_lowercase(), body: body.to_owned() }

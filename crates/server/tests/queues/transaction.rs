@@ -89,3 +89,40 @@ async fn nothing_to_do_is_a_fault_of_the_request() {
         assert_eq!(house.post("/api/v1/transaction", body).await.status, 400, "{body}");
     }
 }
+
+#[tokio::test]
+async fn the_pushes_and_acks_of_all_operations_are_counted_together() {
+    let house = House::new().await;
+    let operation = |items: usize| {
+        let items = vec![r#"{"queue":"out"}"#; items].join(",");
+        format!(r#"{{"type":"push","items":[{items}]}}"#)
+    };
+    let body = |last: usize| format!(r#"{{"operations":[{},{}]}}"#, operation(6000), operation(last));
+
+    let refused = house.post("/api/v1/transaction", body(4001)).await;
+
+    assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"));
+    assert!(refused.json()["error"].as_str().unwrap().contains("at most 10000"), "{}", refused.body);
+    house.get("/api/v1/pop/queue/out").await.assert_nothing();
+    let done = house.post("/api/v1/transaction", body(4000)).await.json();
+    assert_eq!((&done["success"], done["results"].as_array().unwrap().len()), (&json!(true), 10_000));
+}
+
+#[tokio::test]
+async fn what_rides_along_and_is_not_served_refuses_the_whole() {
+    let house = House::new().await;
+    let push = r#"{"type":"push","items":[{"queue":"out","payload":1}]}"#;
+    for rider in [
+        r#""kv":[{"op":"put","key":"k","value":1}]"#,
+        r#""timers":[{"queue":"out","delaySeconds":5}]"#,
+        r#""kv":{"put":[]}"#,
+        r#""timers":true"#,
+    ] {
+        let told = house.post("/api/v1/transaction", format!(r#"{{"operations":[{push}],{rider}}}"#)).await.json();
+
+        assert_eq!((&told["success"], &told["reason"]), (&json!(false), &json!("bad_request")), "{rider}: {told}");
+    }
+    house.get("/api/v1/pop/queue/out").await.assert_nothing();
+    let body = format!(r#"{{"operations":[{push}],"kv":[],"timers":{{}},"requiredLeases":null}}"#);
+    assert_eq!(house.post("/api/v1/transaction", body).await.json()["success"], true, "nothing rides along");
+}

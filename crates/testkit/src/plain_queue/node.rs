@@ -19,7 +19,7 @@ use crate::Events;
 static PUSH: Statement = Statement {
     name: "testkit/push",
     sql: "-- Adds $2 rows to queue $1, due in $3 seconds.
-insert into todo (queue, due_at) select $1, clock_timestamp() + make_interval(secs => $3) from generate_series(1, $2)",
+insert into public.todo (queue, due_at) select $1, clock_timestamp() + make_interval(secs => $3) from generate_series(1, $2)",
     types: &[Type::TEXT, Type::INT8, Type::FLOAT8],
 };
 

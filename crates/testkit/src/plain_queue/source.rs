@@ -38,12 +38,12 @@ with wanted as (
   select todo.id
   from wanted
   cross join lateral (
-    select id from todo
+    select id from public.todo
     where todo.queue = wanted.queue and due_at <= clock_timestamp()
     order by due_at, id limit want for update skip locked
   ) as todo
 )
-update todo
+update public.todo
 set due_at = clock_timestamp() + make_interval(secs => $3), epoch = epoch + 1
 from picked
 where todo.id = picked.id
@@ -56,14 +56,14 @@ static NEXT_DUE: Statement = Statement {
     sql: "-- The next due of each queue $1.
 select wanted.queue, extract(epoch from next.due_at - clock_timestamp())::float8
 from unnest($1) as wanted (queue)
-cross join lateral (select due_at from todo where queue = wanted.queue order by due_at limit 1) as next",
+cross join lateral (select due_at from public.todo where queue = wanted.queue order by due_at limit 1) as next",
     types: &[Type::TEXT_ARRAY],
 };
 
 static RELEASE: Statement = Statement {
     name: "testkit/release",
     sql: "-- Gives rows $1 back.
-update todo set due_at = clock_timestamp() from unnest($1, $2) as given (id, epoch)
+update public.todo set due_at = clock_timestamp() from unnest($1, $2) as given (id, epoch)
 where todo.id = given.id and todo.epoch = given.epoch",
     types: &[Type::INT8_ARRAY, Type::INT8_ARRAY],
 };

@@ -115,9 +115,7 @@ impl<K: Key> Board<K> {
     }
 
     pub(crate) fn ring_all(&mut self, cause: Cause, now: Instant) -> Wakes {
-        for (_, key) in std::mem::take(&mut self.lingering).into_values() {
-            self.entries.remove(&key);
-        }
+        self.forget_all_unwaited();
         let keys: Vec<K> = self.entries.keys().cloned().collect();
         let mut wakes = Wakes::default();
         for key in keys {

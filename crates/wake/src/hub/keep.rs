@@ -55,6 +55,21 @@ impl<K: Key> Board<K> {
         }
     }
 
+    /// Whether nothing is known of the key any more: of one that somebody waits for something is.
+    pub(super) fn forget_unwaited(&mut self, key: &K) -> bool {
+        if self.entries.get(key).is_some_and(|entry| entry.waiters() > 0) {
+            return false;
+        }
+        self.forget(key);
+        true
+    }
+
+    pub(super) fn forget_all_unwaited(&mut self) {
+        for (_, key) in std::mem::take(&mut self.lingering).into_values() {
+            self.entries.remove(&key);
+        }
+    }
+
     pub(super) fn forget(&mut self, key: &K) {
         if let Some(place) = self.entries.remove(key).and_then(|entry| entry.lingers) {
             self.lingering.remove(&place);

@@ -56,6 +56,25 @@ async fn a_ring_during_a_look_asks_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_that_is_forgotten_is_looked_at_by_whoever_comes_next_unless_somebody_waits_for_it() {
+    let hub = hub(Policy::One);
+    let armed = waiter(&hub);
+
+    assert!(!hub.forget(&"mail"), "somebody waits for it");
+    assert!(hub.is_known_empty(&"mail"));
+    drop(armed);
+    assert!(hub.is_known_empty(&"mail"), "it outlives its waiter");
+
+    assert!(hub.forget(&"mail") && hub.forget(&"never heard of"));
+    assert!(!hub.is_known_empty(&"mail"));
+    assert_eq!(hub.keys(), 0);
+
+    drop(waiter(&hub));
+    hub.forget_unwaited();
+    assert_eq!((hub.is_known_empty(&"mail"), hub.keys()), (false, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_ring_for_another_key_wakes_nobody() {
     let hub = hub(Policy::One);
     let mut armed = waiter(&hub);

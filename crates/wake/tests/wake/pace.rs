@@ -37,6 +37,22 @@ fn start_up_watchfulness_ends_with_the_first_echo() {
     assert_eq!((change.from.is_watchful(), change.to), (true, Pace::Long));
 }
 
+/// Zero times any factor is zero: the watch over a lost link would be a loop without a pause.
+#[test]
+fn a_shortest_interval_of_zero_pauses_and_grows_all_the_same() {
+    let start = Instant::now();
+    let options = PaceOptions { shortest: ms(0), ..PaceOptions::DEFAULT };
+    let mut pacer = Pacer::new(options, lost(start), start);
+    let first = pacer.interval().unwrap();
+
+    for _ in 0..100 {
+        pacer.looked(Outcome::Empty, start);
+    }
+
+    assert!(first >= ms(1), "{first:?}");
+    assert!(pacer.interval().unwrap() >= ms(250), "{:?}", pacer.interval());
+}
+
 #[test]
 fn a_lost_link_is_watched_for_a_minimum_time_and_some_empty_looks() {
     let start = Instant::now();

@@ -1,7 +1,9 @@
--- How many cursors have messages before them of which neither they nor the head say so. There are none, in any snapshot.
+-- How many cursors have messages before them of which neither they nor the head say so. There are none, in any snapshot, but for
+-- groups that are being made: these are told in a second step.
 -- Reads every head and cursor: for an operator who asks, and for tests.
 -- locks:  nothing
 select count(*) as stranded
 from {schema}.head
 join {schema}.cursor on cursor.partition = head.partition
 where head.next_seq - 1 > cursor.committed and cursor.due_at is null and head.fresh_at is null
+  and not exists (select from {schema}.consumer_group where consumer_group.id = cursor.grp and not consumer_group.settled)

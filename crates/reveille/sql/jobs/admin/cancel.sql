@@ -1,11 +1,11 @@
--- Cancel job $1, and keep it for $2 seconds: at once when it waits; when it runs, its holder is to be told. Returns what was
--- done ('cancelled', 'requested') and to whom, or nothing when it has ended or never was.
+-- Cancel job $1, and keep it for $2 seconds: at once when it waits, also after the end of a lease; when it runs, its holder is to be
+-- told. Returns what was done ('cancelled', 'requested') and to whom, or nothing when it has ended or never was.
 -- locks:  the job
 -- plan:   index scan using job_pkey
 with target as materialized (
   select
     id,
-    nonce,
+    nonce is not null and due_at > clock_timestamp() as running,
     epoch,
     attempt,
     queue,
@@ -15,7 +15,7 @@ with target as materialized (
   for update
 ), gone as (
   delete from {schema}.job
-  where job.id = (select id from target where nonce is null)
+  where job.id = (select id from target where not running)
 ), buried as (
   insert into {schema}.job_done (id, state, finished_at, keep_until, epoch, attempt, queue, code, reason)
   select
@@ -27,15 +27,15 @@ with target as materialized (
     attempt,
     queue,
     'cancelled',
-    'it was cancelled before it ran'
+    case when attempt > 0 then 'it was cancelled while it waited' else 'it was cancelled before it ran' end
   from target
-  where nonce is null
+  where not running
 ), asked as (
   update {schema}.job
   set cancel_requested = true
-  where job.id = (select id from target where nonce is not null)
+  where job.id = (select id from target where running)
 )
 select
-  case when nonce is null then 'cancelled' else 'requested' end as said,
+  case when running then 'requested' else 'cancelled' end as said,
   worker
 from target

@@ -1,9 +1,9 @@
--- Forget job $1, unless it runs. Returns its id, or nothing when it runs or is not there.
+-- Forget job $1, unless it runs; after the end of its lease it does not. Returns its id, or nothing when it runs or is not there.
 -- locks:  the job, how it ended, its body, its errors
 with waiting as (
   delete from {schema}.job
   where id = $1
-    and nonce is null
+    and (nonce is null or due_at <= clock_timestamp())
   returning id
 ), ended as (
   delete from {schema}.job_done

@@ -1,4 +1,4 @@
--- Everything that is known of job $1.
+-- Everything that is known of job $1. One whose lease has ended is ready, and its worker held it last.
 -- locks:  nothing
 select
   job_body.id,
@@ -6,9 +6,9 @@ select
   coalesce(job.queue, job_body.queue) as queue,
   coalesce(job.priority, job_body.priority) as priority,
   coalesce(job_done.state, case
+    when job.due_at <= clock_timestamp() then 'ready'
     when job.nonce is not null then 'running'
-    when job.due_at > clock_timestamp() then 'scheduled'
-    else 'ready'
+    else 'scheduled'
   end) as state,
   coalesce(job.attempt, job_done.attempt) as attempt,
   coalesce(job.max_attempts, job_body.max_attempts) as max_attempts,

@@ -1,13 +1,23 @@
--- Tell the cursors of a newly registered group $1 what was pushed while it registered, and call it settled.
+-- Tell the cursors of a newly registered group $1, in partitions above $2, at most $3 of them, what was pushed while it registered, and
+-- call it settled with the last of them. Returns the last partition looked at, and whether more may follow.
 -- locks:  the cursors, ascending; then the group's row
-with behind as materialized (
-  select cursor.partition, head.next_seq - 1 as newest
-  from {schema}.consumer_group
-  join {schema}.head on head.queue = consumer_group.queue
-  join {schema}.cursor on cursor.partition = head.partition and cursor.grp = consumer_group.id
-  where consumer_group.id = $1::int and cursor.upto < head.next_seq - 1
-  order by cursor.partition
-  for update of cursor
+with walked as materialized (
+  select head.partition, head.next_seq - 1 as newest
+  from {schema}.head
+  where head.queue = (select consumer_group.queue from {schema}.consumer_group where consumer_group.id = $1::int)
+    and head.partition > $2::int
+  order by head.partition
+  limit $3::int
+), behind as materialized (
+  select walked.partition, walked.newest
+  from walked
+  cross join lateral {schema}.cursor_of(walked.partition, $1::int) as seen
+  cross join lateral (
+    select
+    from {schema}.cursor
+    where cursor.partition = walked.partition and cursor.grp = $1::int and seen.upto < walked.newest
+    for update
+  ) as cursor
 ), told as (
   update {schema}.cursor
   set upto = greatest(cursor.upto, behind.newest),
@@ -15,7 +25,12 @@ with behind as materialized (
   from behind
   where cursor.partition = behind.partition and cursor.grp = $1::int
   returning 1
+), settled as (
+  update {schema}.consumer_group
+  set settled = true
+  where consumer_group.id = $1::int
+    and (select count(*) from walked) < $3::int
+    and (select count(*) from told) >= 0
 )
-update {schema}.consumer_group
-set settled = true
-where consumer_group.id = $1::int and (select count(*) from told) >= 0
+select coalesce(max(walked.partition), 0) as last, count(*) >= $3::int as more
+from walked

@@ -10,6 +10,11 @@ from (
   from {schema}.queue
   join {schema}.head on head.queue = queue.id
   left join {schema}.consumer_group on consumer_group.queue = queue.id and consumer_group.name = $2::text
-  left join {schema}.cursor on cursor.partition = head.partition and cursor.grp = consumer_group.id
+  left join lateral (
+    select cursor.committed, cursor.lease_until, cursor.leased_through
+    from {schema}.cursor
+    where cursor.partition = head.partition and cursor.grp = consumer_group.id
+    limit 1
+  ) as cursor on true
   where queue.name = $1::text
 ) as place

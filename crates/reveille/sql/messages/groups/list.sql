@@ -1,5 +1,6 @@
 -- Groups of queue $1 (null for all), by name $2 (null for all), with what waits for each: messages and since when, and how
--- many leases are alive. At most $3 groups.
+-- many leases are alive. By queue and name, at most $3 groups after the first $4; nothing is read of the others.
+-- Rows are looked up one by one, so that the plan is the same whatever PostgreSQL knows of the tables.
 -- locks:  nothing
 with listed as materialized (
   select consumer_group.id, consumer_group.queue, consumer_group.name, consumer_group.mode, consumer_group.from_at,
@@ -9,18 +10,29 @@ with listed as materialized (
   where ($1::text is null or queue.name = $1) and ($2::text is null or consumer_group.name = $2)
   order by queue.name, consumer_group.name
   limit $3::bigint
-), place as (
-  select listed.id, head.partition, head.next_seq - 1 - greatest(coalesce(cursor.committed, 0), head.first_seq - 1) as waiting,
-         greatest(coalesce(cursor.committed, 0), head.first_seq - 1) as passed,
-         cursor.lease_until > clock_timestamp() as leased
-  from listed
-  join {schema}.head on head.queue = listed.queue
-  left join {schema}.cursor on cursor.partition = head.partition and cursor.grp = listed.id
-), counted as (
-  select place.id, count(*) as partitions, count(*) filter (where place.waiting > 0) as partitions_behind,
-         sum(greatest(place.waiting, 0))::bigint as waiting, count(*) filter (where place.leased) as leases,
+  offset $4::bigint
+)
+select listed.id, listed.queue, listed.queue_name, listed.name, listed.mode, listed.from_at, listed.created_at,
+       counted.partitions, counted.partitions_behind, counted.waiting, counted.leases,
+       extract(epoch from clock_timestamp() - counted.oldest_at)::float8 as lag_s
+from listed
+cross join lateral (
+  select count(*) as partitions, count(*) filter (where place.waiting > 0) as partitions_behind,
+         coalesce(sum(greatest(place.waiting, 0)), 0)::bigint as waiting, count(*) filter (where place.leased) as leases,
          min(oldest.at) as oldest_at
-  from place
+  from (
+    select head.partition, greatest(coalesce(cursor.committed, 0), head.first_seq - 1) as passed,
+           head.next_seq - 1 - greatest(coalesce(cursor.committed, 0), head.first_seq - 1) as waiting,
+           cursor.lease_until > clock_timestamp() as leased
+    from {schema}.head
+    left join lateral (
+      select cursor.committed, cursor.lease_until
+      from {schema}.cursor
+      where cursor.partition = head.partition and cursor.grp = listed.id
+      limit 1
+    ) as cursor on true
+    where head.queue = listed.queue
+  ) as place
   left join lateral (
     select segment.at
     from {schema}.segment
@@ -28,12 +40,5 @@ with listed as materialized (
     order by segment.last_seq
     limit 1
   ) as oldest on true
-  group by place.id
-)
-select listed.id, listed.queue, listed.queue_name, listed.name, listed.mode, listed.from_at, listed.created_at,
-       coalesce(counted.partitions, 0) as partitions, coalesce(counted.partitions_behind, 0) as partitions_behind,
-       coalesce(counted.waiting, 0) as waiting, coalesce(counted.leases, 0) as leases,
-       extract(epoch from clock_timestamp() - counted.oldest_at)::float8 as lag_s
-from listed
-left join counted on counted.id = listed.id
+) as counted
 order by listed.queue_name, listed.name

@@ -1,5 +1,5 @@
 -- Where the groups named $1 (null for all) stand in the partitions of queue $2 (null for all): those with at least $3 seconds
--- of lag (0 for all), at most $4.
+-- of lag (0 for all), at most $4. Rows are looked up one by one, as in messages/groups/list.sql.
 -- locks:  nothing
 select place.*
 from (
@@ -13,8 +13,18 @@ from (
   from {schema}.consumer_group
   join {schema}.queue on queue.id = consumer_group.queue
   join {schema}.head on head.queue = queue.id
-  join {schema}.partition on partition.id = head.partition
-  left join {schema}.cursor on cursor.partition = head.partition and cursor.grp = consumer_group.id
+  cross join lateral (
+    select partition.name, partition.uid
+    from {schema}.partition
+    where partition.id = head.partition
+    limit 1
+  ) as partition
+  left join lateral (
+    select cursor.committed, cursor.lease_until, cursor.failures, cursor.deliveries
+    from {schema}.cursor
+    where cursor.partition = head.partition and cursor.grp = consumer_group.id
+    limit 1
+  ) as cursor on true
   left join lateral (
     select segment.at
     from {schema}.segment

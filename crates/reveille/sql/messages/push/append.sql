@@ -6,7 +6,8 @@
 -- keys $22 and their ids $23.
 -- Returns nothing, and does nothing, when a partition or its queue is gone, when a queue wants its payloads sealed and they
 -- are not (or the other way round), when pushes are paused, or when the outbox holds what was committed before this began.
--- Fails with RV001 when a key was seen before: then ask which ones.
+-- When a key was seen before, it does nothing either, and returns one row whose partition is 0: then ask which ones. A repeated
+-- push is no error, and must not be one in the server's log.
 -- A key that grows and is greater than all before it is new, and remembered by the log. Others are looked for, and kept apart. After 16
 -- messages, or as many that others brought, a stretch of the log is closed: a span says which keys it holds.
 -- locks:  the heads, ascending; the dedup rows of the keys
@@ -78,11 +79,33 @@ with early as materialized (
     and not (select early.found from early)
 ), whole as materialized (
   select count(*) = cardinality($1::int[]) as here, bool_or(locked.meets) as meets from locked
+), asked as materialized (
+  select array_agg(segment.partition) as partitions, array_agg(item.key) as keys
+  from whole
+  join unnest($3::int[], $4::int[], $5::int[]) as segment (partition, lo, hi) on whole.here
+  cross join lateral unnest(($13::uuid[])[segment.lo:segment.hi]) as item (key)
+  where $14::bigint > 0 and item.key is not null
+), met as materialized (
+  select array_agg(locked.partition) as partitions, array_agg(item.key) as keys, array_agg(item.id) as ids,
+         array_agg(clock_timestamp() + locked.dedup_window) as untils
+  from locked
+  cross join lateral unnest(($22::uuid[])[locked.first:locked.last], ($23::uuid[])[locked.first:locked.last]) as item (key, id)
+  where locked.meets and item.key <= locked.key_high
+), judged as materialized (
+  -- Both see what was committed before the heads were taken, which this statement may have begun too early to see.
+  select whole.here,
+         case
+           when not whole.here then false
+           when $14 > 0 and (select {schema}.any_key_seen(asked.partitions, asked.keys) from asked) then false
+           when not whole.meets then true
+           else (select {schema}.note_if_new(met.partitions, met.keys, met.ids, met.untils) from met)
+         end as go
+  from whole
 ), kept as (
   insert into {schema}.dedup as seen (partition, key, id, until)
   select segment.partition, item.key, item.id, clock_timestamp() + locked.dedup_window
-  from whole
-  join unnest($3::int[], $4::int[], $5::int[]) as segment (partition, lo, hi) on whole.here
+  from judged
+  join unnest($3::int[], $4::int[], $5::int[]) as segment (partition, lo, hi) on judged.go
   join locked on locked.partition = segment.partition
   cross join lateral unnest(($13::uuid[])[segment.lo:segment.hi], ($8::uuid[])[segment.lo:segment.hi]) as item (key, id)
   where $14::bigint > 0 and item.key is not null
@@ -90,21 +113,14 @@ with early as materialized (
     set id = excluded.id, until = excluded.until
     where seen.until <= clock_timestamp()
   returning 1
-), met as materialized (
-  select array_agg(locked.partition) as partitions, array_agg(item.key) as keys, array_agg(item.id) as ids,
-         array_agg(clock_timestamp() + locked.dedup_window) as untils
-  from locked
-  cross join lateral unnest(($22::uuid[])[locked.first:locked.last], ($23::uuid[])[locked.first:locked.last]) as item (key, id)
-  where locked.meets and item.key <= locked.key_high
 ), checked as materialized (
   select case
-           when not whole.here then false
+           when not judged.go then false
+           -- A key was kept by somebody who does not hold the head: all of this is undone.
            when (select count(*) from kept) <> $14 then {schema}.refuse_duplicates()
-           when not whole.meets then true
-           when (select {schema}.note_if_new(met.partitions, met.keys, met.ids, met.untils) from met) then true
-           else {schema}.refuse_duplicates()
+           else true
          end as go
-  from whole
+  from judged
 ), closed as (
   insert into {schema}.dedup_span (partition, low, high, first_seq, last_seq, until)
   select locked.partition, locked.span_low, locked.span_high, locked.span_from, locked.span_to,
@@ -147,13 +163,20 @@ with early as materialized (
   select * from in_place
   union all
   select * from by_key
+), stored as (
+  insert into {schema}.segment
+    (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)
+  select moved.partition, moved.before + segment.through, segment.hi - segment.lo + 1, segment.bytes, moved.last_at, $15::int,
+         ($8::uuid[])[segment.lo:segment.hi], ($9::text[])[segment.lo:segment.hi], ($10::bytea[])[segment.lo:segment.hi],
+         ($11::uuid[])[segment.lo:segment.hi], ($12::text[])[segment.lo:segment.hi]
+  from moved
+  join unnest($3::int[], $4::int[], $5::int[], $6::int[], $7::int[]) as segment (partition, lo, hi, through, bytes)
+    on segment.partition = moved.partition
+  returning partition, last_seq, n
 )
-insert into {schema}.segment
-  (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)
-select moved.partition, moved.before + segment.through, segment.hi - segment.lo + 1, segment.bytes, moved.last_at, $15::int,
-       ($8::uuid[])[segment.lo:segment.hi], ($9::text[])[segment.lo:segment.hi], ($10::bytea[])[segment.lo:segment.hi],
-       ($11::uuid[])[segment.lo:segment.hi], ($12::text[])[segment.lo:segment.hi]
-from moved
-join unnest($3::int[], $4::int[], $5::int[], $6::int[], $7::int[]) as segment (partition, lo, hi, through, bytes)
-  on segment.partition = moved.partition
-returning partition, last_seq, n
+select stored.partition, stored.last_seq, stored.n
+from stored
+union all
+select 0, 0, 0
+from judged
+where judged.here and not judged.go

@@ -13,7 +13,11 @@ use crate::database::statements::{RECORD, RECORD_FUNCTION};
 /// Everything after version `from`; 0 for all.
 pub(crate) fn script(source: &SchemaSource, schema: &SchemaName, from: i32) -> String {
     let mut text = String::new();
-    let lock = format!("begin;\nselect pg_advisory_xact_lock({});\n", lock_key(schema));
+    // As in sessions of our own: what a table or function means is decided when it is made.
+    let lock = format!(
+        "begin;\nset local search_path = pg_catalog, pg_temp;\nselect pg_advisory_xact_lock({});\n",
+        lock_key(schema)
+    );
     if from == 0 {
         let _ = writeln!(text, "{}", render("create schema if not exists {schema};\n", schema));
     }

@@ -67,6 +67,8 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
     functions: functions![
         "version" "version.sql",
         "refuse_duplicates" "refuse_duplicates.sql",
+        "ensure_all" "ensure_all.sql",
+        "any_key_seen" "any_key_seen.sql",
         "ensure" "ensure.sql",
         "dedup_key" "dedup_key.sql",
         "dedup_reach" "dedup_reach.sql",
@@ -87,6 +89,8 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
         "cursor_of" "cursor_of.sql",
         "head_of" "head_of.sql",
         "spread" "spread.sql",
+        "make_cursors" "make_cursors.sql",
+        "finish_group" "finish_group.sql",
         "register" "register.sql",
         "bury" "bury.sql",
         "settle" "settle.sql",

@@ -2,7 +2,8 @@
 //!
 //! Owns its text, composed of our own part and the surveys of all sources, and what its answer means. Promises that a hint
 //! which was lost with a dying peer, and a due that nobody announced, are found by the next beat at the latest; and that a
-//! source whose survey fails harms nobody else: it is asked apart, and watches until it can be asked again.
+//! source whose survey fails harms nobody else: it is asked apart, and watches until it can be asked again. One statement asks about
+//! 2,000 keys of a source at most, and a beat about 20,000; with more, the others have their turn in the next beat.
 //!
 //! Next: [`super::listener`], which sends it.
 
@@ -25,11 +26,25 @@ use crate::database::statements::HEARTBEAT;
 /// Work that has been ready for longer than this was announced by nobody; younger work may have its hint on the way.
 const UNANNOUNCED_AFTER_S: f64 = 1.0;
 
+/// Keys of one source that one statement asks about: with many more it would run into its time limit.
+const KEYS_AT_ONCE: usize = 2000;
+/// Statements of one beat for one source.
+const SURVEYS_MAX: usize = 10;
+
 /// What the heartbeat remembers from beat to beat.
 #[derive(Debug, Default)]
 pub(super) struct Heartbeat {
     /// Sources whose survey failed: asked alone, so that they cannot spoil the answer of the others.
     apart: BTreeSet<SourceNumber>,
+    /// Sources with more keys than one beat asks about, and the last key that was asked about.
+    marks: HashMap<SourceNumber, String>,
+}
+
+/// The keys of a source that a beat asks about: first some, together with the other sources, then the rest by itself.
+#[derive(Debug, Default)]
+struct Share {
+    first: Vec<String>,
+    rest: Vec<String>,
 }
 
 /// Whom a beat is for.
@@ -57,16 +72,21 @@ impl Heartbeat {
     pub(super) async fn beat(&mut self, asking: Asking<'_>, echo: &str) -> Result<Nodes, Lost> {
         let entries = asking.roster.entries();
         self.apart.retain(|number| entries.iter().any(|(own, _)| own == number));
+        self.marks.retain(|number, _| entries.iter().any(|(own, _)| own == number));
         let (alone, together): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|(number, _)| self.apart.contains(number));
-        match asking.own_and_surveys(echo, &together).await {
+        let shares: Vec<Share> = together.iter().map(|entry| self.share(entry)).collect();
+        match asking.own_and_surveys(echo, &together, &shares).await {
             Ok(nodes) => {
+                for (entry, share) in together.iter().zip(&shares).filter(|(_, share)| !share.rest.is_empty()) {
+                    self.note(asking, entry, asking.survey(entry.1.as_ref(), &share.rest).await)?;
+                }
                 self.ask_apart(asking, &alone).await?;
                 Ok(nodes)
             }
             Err(refused) if refused.was_refused() && !together.is_empty() => {
                 warn!(error = refused.as_error(), "the heartbeat was refused as a whole, asking source by source");
-                let nodes = asking.own_and_surveys(echo, &[]).await?;
+                let nodes = asking.own_and_surveys(echo, &[], &[]).await?;
                 self.ask_apart(asking, &alone).await?;
                 self.ask_apart(asking, &together).await?;
                 Ok(nodes)
@@ -77,52 +97,81 @@ impl Heartbeat {
 
     async fn ask_apart(&mut self, asking: Asking<'_>, entries: &[Entry]) -> Result<(), Lost> {
         for entry in entries {
-            let (number, source) = entry;
-            match asking.survey(source.as_ref()).await {
-                Ok(()) => {
-                    if self.apart.remove(number) {
-                        info!(source = source.name(), "the survey of a source succeeds again");
-                        asking.roster.set_surveyed(entry, true, now());
-                    }
-                }
-                Err(refused) if refused.was_refused() => {
-                    if self.apart.insert(*number) {
-                        let (source, error) = (source.name(), refused.as_error());
-                        warn!(source, error, "the survey of a source fails: it is asked apart, and watches meanwhile");
-                    }
-                    asking.roster.set_surveyed(entry, false, now());
-                }
-                Err(lost) => return Err(lost),
-            }
+            let Share { mut first, rest } = self.share(entry);
+            first.extend(rest);
+            self.note(asking, entry, asking.survey(entry.1.as_ref(), &first).await)?;
         }
         Ok(())
+    }
+
+    /// How the survey of a source went.
+    fn note(&mut self, asking: Asking<'_>, entry: &Entry, surveyed: Result<(), Lost>) -> Result<(), Lost> {
+        let (number, source) = entry;
+        match surveyed {
+            Ok(()) => {
+                if self.apart.remove(number) {
+                    info!(source = source.name(), "the survey of a source succeeds again");
+                    asking.roster.set_surveyed(entry, true, now());
+                }
+            }
+            Err(refused) if refused.was_refused() => {
+                if self.apart.insert(*number) {
+                    let (source, error) = (source.name(), refused.as_error());
+                    warn!(source, error, "the survey of a source fails: it is asked apart, and watches meanwhile");
+                }
+                asking.roster.set_surveyed(entry, false, now());
+            }
+            Err(lost) => return Err(lost),
+        }
+        Ok(())
+    }
+
+    /// What this beat asks a source: everything, or what comes after the beat before.
+    fn share(&mut self, (number, source): &Entry) -> Share {
+        let mut keys = source.waited();
+        let most = KEYS_AT_ONCE * SURVEYS_MAX;
+        if keys.len() > most {
+            keys.sort_unstable();
+            let asked = self.marks.get(number).map_or(0, |mark| keys.partition_point(|key| key <= mark));
+            let next = asked % keys.len();
+            keys.rotate_left(next);
+            keys.truncate(most);
+            self.marks.extend(keys.last().map(|last| (*number, last.clone())));
+        } else {
+            self.marks.remove(number);
+        }
+        let rest = keys.split_off(keys.len().min(KEYS_AT_ONCE));
+        Share { first: keys, rest }
     }
 }
 
 impl Asking<'_> {
-    async fn own_and_surveys(self, echo: &str, entries: &[Entry]) -> Result<Nodes, Lost> {
+    async fn own_and_surveys(self, echo: &str, entries: &[Entry], shares: &[Share]) -> Result<Nodes, Lost> {
         let node = self.node;
         let (id, silence, horizon) = (node.id.number(), node.silence().as_secs_f64(), self.horizon());
-        let waited: Vec<Vec<String>> = entries.iter().map(|(_, source)| source.waited()).collect();
         let own: [Param<'_>; 5] = [&id, &node.name, &node.channel, &echo, &silence];
         let mut params: Vec<(Param<'_>, Type)> = own.into_iter().zip(HEARTBEAT.types.iter().cloned()).collect();
         params.push((&horizon, Type::FLOAT8));
-        params.extend(waited.iter().map(|keys| (keys as Param<'_>, Type::TEXT_ARRAY)));
+        params.extend(shares.iter().map(|share| (&share.first as Param<'_>, Type::TEXT_ARRAY)));
         let surveys = entries.iter().map(|(_, source)| source.survey());
         let text = compose(&HEARTBEAT.text(self.schema), self.schema, surveys);
         let rows = answered(self.within, self.client.query_typed(&text, &params)).await?;
-        for (number, (_, source)) in entries.iter().enumerate() {
-            follow(source.as_ref(), &waited[number], &findings(&rows, number));
+        for (number, ((_, source), share)) in entries.iter().zip(shares).enumerate() {
+            follow(source.as_ref(), &share.first, &findings(&rows, number));
         }
         Ok(nodes(&rows, silence))
     }
 
-    async fn survey(self, source: &dyn WorkSource) -> Result<(), Lost> {
-        let (waited, horizon) = (source.waited(), self.horizon());
+    /// Asks about these keys of one source, some at a time; at least once, so that a survey that fails is known for one.
+    async fn survey(self, source: &dyn WorkSource, waited: &[String]) -> Result<(), Lost> {
+        let horizon = self.horizon();
         let text = survey(0, source.survey(), self.schema, (1, 2));
-        let params: [(Param<'_>, Type); 2] = [(&horizon, Type::FLOAT8), (&waited, Type::TEXT_ARRAY)];
-        let rows = answered(self.within, self.client.query_typed(&text, &params)).await?;
-        follow(source, &waited, &findings(&rows, 0));
+        let (some, more) = waited.split_at(waited.len().min(KEYS_AT_ONCE));
+        for keys in std::iter::once(some).chain(more.chunks(KEYS_AT_ONCE)) {
+            let params: [(Param<'_>, Type); 2] = [(&horizon, Type::FLOAT8), (&keys, Type::TEXT_ARRAY)];
+            let rows = answered(self.within, self.client.query_typed(&text, &params)).await?;
+            follow(source, keys, &findings(&rows, 0));
+        }
         Ok(())
     }
 

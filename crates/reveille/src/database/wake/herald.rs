@@ -160,7 +160,7 @@ async fn send(
     }
     let connection = match connection {
         Some(connection) if !connection.is_closed() => connection,
-        _ => connection.insert(service.shared.connect(Purpose::Lane("herald")).await?),
+        _ => connection.insert(service.shared.connect(Purpose::HINTS).await?),
     };
     let node = &service.node;
     let listed: Vec<Hint> = hints.iter().cloned().collect();

@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 
 use crate::jobs::ground::Ground;
 use crate::jobs::statements::ABANDON;
-use crate::jobs::worker::Crew;
+use crate::jobs::worker::Claiming;
 
 /// When to try.
 const PAUSES: [Duration; 4] =
@@ -20,17 +20,15 @@ const PAUSES: [Duration; 4] =
 /// A claim on its way. Dropped before it [landed](Self::landed), what it claimed is given back.
 pub(super) struct Afloat {
     ground: Arc<Ground>,
-    worker: Arc<str>,
-    lease: Duration,
+    claiming: Claiming,
     nonce: i64,
     queues: Vec<String>,
     landed: bool,
 }
 
 impl Afloat {
-    pub(super) fn new(ground: &Arc<Ground>, crew: &Crew, nonce: i64, queues: Vec<String>) -> Self {
-        let worker = Arc::clone(&crew.name);
-        Self { ground: Arc::clone(ground), worker, lease: crew.lease, nonce, queues, landed: false }
+    pub(super) fn new(ground: &Arc<Ground>, claiming: &Claiming, nonce: i64, queues: Vec<String>) -> Self {
+        Self { ground: Arc::clone(ground), claiming: claiming.clone(), nonce, queues, landed: false }
     }
 
     pub(super) fn landed(mut self) {
@@ -41,21 +39,21 @@ impl Afloat {
 impl Drop for Afloat {
     fn drop(&mut self) {
         if !self.landed {
-            let (ground, worker, queues) = (Arc::clone(&self.ground), Arc::clone(&self.worker), self.queues.clone());
-            self.ground.tasks.spawn(give_back(ground, worker, self.nonce, queues, self.lease));
+            let (ground, claiming, queues) = (Arc::clone(&self.ground), self.claiming.clone(), self.queues.clone());
+            self.ground.tasks.spawn(give_back(ground, claiming, self.nonce, queues));
         }
     }
 }
 
-async fn give_back(ground: Arc<Ground>, worker: Arc<str>, nonce: i64, queues: Vec<String>, lease: Duration) {
-    let (nonces, lease) = ([nonce], lease.as_secs_f64());
+async fn give_back(ground: Arc<Ground>, claiming: Claiming, nonce: i64, queues: Vec<String>) {
+    let (nonces, worker, lease) = ([nonce], claiming.worker(), claiming.lease().as_secs_f64());
     for pause in PAUSES {
         if ground.end.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return;
         }
         let given = async {
             let connection = ground.database.acquire().await?;
-            connection.query(&ABANDON, &[&&nonces[..], &&*worker, &queues, &lease]).await
+            connection.query(&ABANDON, &[&&nonces[..], &worker, &queues, &lease]).await
         };
         match given.await {
             Ok(rows) if rows.is_empty() => debug!("a look whose answer was lost had claimed nothing"),

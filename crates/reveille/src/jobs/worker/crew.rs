@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 use super::WorkerBuilder;
 use crate::jobs::bell::Queue;
@@ -39,6 +40,8 @@ pub(in crate::jobs) struct Crew {
     pub(super) freed: Notify,
     /// Rung when somebody wants one of the held jobs cancelled.
     pub(super) attend: Arc<Notify>,
+    /// What is on its way to it; closed when it takes no more.
+    pub(super) claims: TaskTracker,
     held: Mutex<HashMap<Claim, Holding>>,
 }
 
@@ -75,12 +78,16 @@ impl Crew {
             abandoned: AtomicBool::new(false),
             freed: Notify::new(),
             attend: Arc::new(Notify::new()),
+            claims: TaskTracker::new(),
             held: Mutex::default(),
         }
     }
 
-    /// How many jobs it could take now.
+    /// How many jobs it could take now; none once it drains.
     pub(in crate::jobs) fn want(&self) -> usize {
+        if self.claims.is_closed() {
+            return 0;
+        }
         let free = self.room.saturating_sub(self.busy.load(Ordering::Relaxed));
         let recorded = (self.room + UNRECORDED_MAX).saturating_sub(self.open.load(Ordering::Relaxed));
         free.min(recorded)

@@ -1,119 +1,154 @@
 //! The keys that may be waited for, by what a hint can say about them; and where something became claimable lately.
 //!
-//! Promises that a key which is waited for is found by every hint about it, or that nothing is said to be found at all: with
-//! more keys than fit, hints ring everything.
+//! Promises that a key which is waited for, or known to be empty, is found by every hint about it; or that nothing is said to be
+//! found at all: with more keys than fit, hints ring everything. Promises also that to meet one more key costs the same however
+//! many there are: every pop comes here, and pushes wait for it. So keys are forgotten one by one, the one that nobody came for
+//! longest first; with it the hub forgets that it was empty.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
+use std::hash::RandomState;
 use std::time::Duration;
 
+use hashlink::LinkedHashMap;
 use tokio::time::Instant;
 
 use super::hint::About;
+use super::places::{News, Places, claim};
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::key::Key;
 
 /// More keys than this are not told apart.
 const KEYS_MAX: usize = 100_000;
-/// A key outlives its waiters in the hub for a minute, and must be rung as long.
-const KEPT: Duration = Duration::from_secs(90);
-/// How many partitions of a queue are remembered for each group, for claims that need not search.
-const RECENT_MAX: usize = 512;
+/// Whoever came for a key waits for it in the hub a moment later, and can be asked for there. Until then the key is kept.
+const KEPT: Duration = Duration::from_secs(10);
+/// Keys that somebody still waits for are passed over, so many at a time, when room is looked for.
+const PASSED_MAX: usize = 64;
+/// How often it is tried to tell keys apart again after there were too many.
+const RECOVERED_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// With the time somebody last came for them.
-    keys: HashMap<Key, Instant>,
+    /// With the time somebody last came for them; the last one stands at the end.
+    keys: LinkedHashMap<Key, Instant, RandomState>,
     spelled: HashMap<String, Key>,
     queues: HashMap<QueueId, Places>,
     /// Queues and spaces that are not there yet.
     names: HashSet<Key>,
-    /// More keys were met than are remembered.
-    overflown: bool,
+    /// Keys were met that are not remembered.
+    overflown: Option<Overflown>,
 }
 
-/// The keys of one queue.
-#[derive(Debug, Default)]
-struct Places {
-    any: HashMap<GroupId, Recent>,
-    named: HashMap<PartitionId, HashSet<GroupId>>,
-    /// Partitions that are not there yet.
-    absent: HashSet<Key>,
+#[derive(Debug)]
+struct Overflown {
+    /// When a key last found no room.
+    at: Instant,
+    /// When it was last tried to find room for all that are waited for.
+    tried: Instant,
 }
 
-/// What was said by place to a group.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::messages) struct News {
-    pub(in crate::messages) partitions: Vec<PartitionId>,
-    /// There is more than was asked for.
-    pub(in crate::messages) left: bool,
-    /// Nothing that was said by place was forgotten since this was last asked.
-    pub(in crate::messages) whole: bool,
-}
-
-#[derive(Debug, Default)]
-struct Recent {
-    order: VecDeque<PartitionId>,
-    held: HashSet<PartitionId>,
-    /// Nothing was left out for want of room. Not so for a group that was only just met: who knows what was said before.
-    whole: bool,
-    /// Until when the end of a lease has been announced.
-    announced: Option<Instant>,
+/// Why a key that was waited for is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// Nobody came for it in a while, and nobody waits for it any more.
+    Gone,
+    /// It may be one that found no room.
+    LeftOut,
 }
 
 impl Known {
-    /// Whether there are more than should be: then [`forget_all_but`](Self::forget_all_but) helps.
-    pub(super) fn meet(&mut self, keys: &[Key]) -> bool {
+    /// Somebody is about to wait for these. `forgets` makes the hub forget a key, and answers whether nobody waits for it.
+    pub(super) fn meet(&mut self, keys: &[Key], forgets: impl Fn(&Key) -> bool) {
         let now = Instant::now();
         for key in keys {
-            if let Some(met) = self.keys.get_mut(key) {
+            if let Some(met) = self.keys.to_back(key) {
                 *met = now;
-            } else if self.keys.len() < KEYS_MAX {
+            } else if self.makes_room(now, &forgets) {
                 self.add(key.clone(), now);
             } else {
-                self.overflown = true;
+                self.overflow(now);
             }
         }
-        self.overflown
     }
 
-    /// Keeps those that are waited for, and those that were met lately.
-    pub(super) fn forget_all_but(&mut self, waited: &[Key]) {
+    /// Whether it is time to find room for everything that is waited for. Not while keys may be on their way to the hub that were
+    /// not remembered: nobody could say which.
+    pub(super) fn may_recover(&self) -> bool {
         let now = Instant::now();
-        let kept: HashMap<Key, Instant> = {
-            let waited: HashSet<&Key> = waited.iter().collect();
-            let kept = |(key, met): &(Key, Instant)| waited.contains(key) || now.duration_since(*met) < KEPT;
-            self.keys.drain().filter(kept).collect()
-        };
-        let unknown = waited.iter().any(|key| !kept.contains_key(key));
-        let mut left = Self { overflown: unknown || kept.len() >= KEYS_MAX, ..Self::default() };
-        for (key, met) in kept {
-            left.add(key, met);
+        let due = |it: &Overflown| now.duration_since(it.at) >= KEPT && now.duration_since(it.tried) >= RECOVERED_EVERY;
+        self.overflown.as_ref().is_some_and(due)
+    }
+
+    /// These are all keys that are waited for, and the hub knows no others.
+    pub(super) fn recover(&mut self, waited: Vec<Key>, forgets: impl Fn(&Key) -> bool) {
+        let now = Instant::now();
+        for key in waited {
+            if self.keys.contains_key(&key) {
+                continue;
+            }
+            if !self.makes_room(now, &forgets) {
+                if let Some(overflown) = &mut self.overflown {
+                    overflown.tried = now;
+                }
+                return;
+            }
+            self.add(key, now);
         }
-        *self = left;
+        self.overflown = None;
+    }
+
+    /// Whether there is room for one more, if need be in the place of another.
+    fn makes_room(&mut self, now: Instant, forgets: &impl Fn(&Key) -> bool) -> bool {
+        if self.keys.len() < KEYS_MAX {
+            return true;
+        }
+        for _ in 0..PASSED_MAX {
+            let oldest = match self.keys.front() {
+                Some((key, met)) if now.duration_since(*met) >= KEPT => key.clone(),
+                _ => return false,
+            };
+            if forgets(&oldest) {
+                self.remove(&oldest);
+                return true;
+            }
+            if let Some(met) = self.keys.to_back(&oldest) {
+                *met = now;
+            }
+        }
+        false
+    }
+
+    fn overflow(&mut self, now: Instant) {
+        self.overflown.get_or_insert(Overflown { at: now, tried: now }).at = now;
     }
 
     fn add(&mut self, key: Key, now: Instant) {
-        match &key {
-            Key::Claim { queue, group, partition: None } => {
-                self.queues.entry(*queue).or_default().any.entry(*group).or_default();
-            }
-            Key::Claim { queue, group, partition: Some(partition) } => {
-                self.queues.entry(*queue).or_default().named.entry(*partition).or_default().insert(*group);
-            }
-            Key::Partition(queue, _) => _ = self.queues.entry(*queue).or_default().absent.insert(key.clone()),
-            Key::Queue(_) | Key::Space(_) => _ = self.names.insert(key.clone()),
+        if let Some(queue) = queue_of(&key) {
+            self.queues.entry(queue).or_default().add(&key);
+        } else {
+            self.names.insert(key.clone());
         }
         self.spelled.insert(key.to_string(), key.clone());
         self.keys.insert(key, now);
     }
 
-    pub(super) fn spelled(&self, text: &str) -> Option<Key> {
-        self.spelled.get(text).cloned()
+    fn remove(&mut self, key: &Key) {
+        self.keys.remove(key);
+        self.spelled.remove(&key.to_string());
+        self.names.remove(key);
+        let Some(queue) = queue_of(key) else { return };
+        if self.queues.get_mut(&queue).is_some_and(|places| places.remove(key)) {
+            self.queues.remove(&queue);
+        }
+    }
+
+    pub(super) fn spelled(&self, text: &str) -> Result<Key, Unknown> {
+        let left_out = self.overflown.as_ref().map_or(Unknown::Gone, |_| Unknown::LeftOut);
+        self.spelled.get(text).cloned().ok_or(left_out)
     }
 
     /// Everything that the hint may be about; `None` for everything there is.
     pub(super) fn keys_about(&self, about: About) -> Option<Vec<Key>> {
-        if self.overflown {
+        if self.overflown.is_some() {
             return None;
         }
         Some(match about {
@@ -132,12 +167,8 @@ impl Known {
                 places.any(queue).chain(named).chain(places.absent.iter().cloned()).collect()
             }),
             About::Group(queue, group, partition) => self.of_queue(queue, |places| {
-                let named = places.named.iter().filter(|(named, groups)| {
-                    groups.contains(&group) && partition.is_none_or(|partition| partition == **named)
-                });
-                let named = named.map(|(partition, _)| claim(queue, group, Some(*partition)));
                 let any = places.any.contains_key(&group).then(|| claim(queue, group, None));
-                any.into_iter().chain(named).collect()
+                any.into_iter().chain(places.named_of(queue, group, partition)).collect()
             }),
         })
     }
@@ -179,10 +210,11 @@ impl Known {
         recent.map(|recent| recent.take(most)).unwrap_or_default()
     }
 
-    /// Whether the end of this lease is worth announcing: no earlier one has been.
+    /// Whether the end of this lease is worth announcing: no earlier one has been. It always is where nobody waits.
     pub(super) fn announces_lease(&mut self, queue: QueueId, group: GroupId, lease: Duration) -> bool {
+        let Some(places) = self.queues.get_mut(&queue) else { return true };
         let now = Instant::now();
-        let recent = self.queues.entry(queue).or_default().any.entry(group).or_default();
+        let recent = places.any.entry(group).or_default();
         let until = now.checked_add(lease);
         let stands = recent.announced.is_some_and(|at| at > now && until.is_none_or(|until| at <= until));
         if !stands {
@@ -192,41 +224,27 @@ impl Known {
     }
 }
 
-impl Places {
-    fn any(&self, queue: QueueId) -> impl Iterator<Item = Key> {
-        self.any.keys().map(move |group| claim(queue, *group, None))
+/// The queue whose keys it is among; none for what is not there yet.
+fn queue_of(key: &Key) -> Option<QueueId> {
+    match key {
+        Key::Claim { queue, .. } | Key::Partition(queue, _) => Some(*queue),
+        Key::Queue(_) | Key::Space(_) => None,
     }
-}
-
-impl Recent {
-    fn note(&mut self, partition: PartitionId) {
-        if self.held.contains(&partition) {
-            return;
-        }
-        if self.order.len() == RECENT_MAX {
-            self.whole = false;
-            return;
-        }
-        self.held.insert(partition);
-        self.order.push_back(partition);
-    }
-
-    fn take(&mut self, most: usize) -> News {
-        let partitions: Vec<PartitionId> = self.order.drain(..most.min(self.order.len())).collect();
-        for partition in &partitions {
-            self.held.remove(partition);
-        }
-        News { partitions, left: !self.order.is_empty(), whole: std::mem::replace(&mut self.whole, true) }
-    }
-}
-
-fn claim(queue: QueueId, group: GroupId, partition: Option<PartitionId>) -> Key {
-    Key::Claim { queue, group, partition }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::messages::bell::places::RECENT_MAX;
+
+    /// Somebody waits for everything.
+    fn all_wait(_: &Key) -> bool {
+        false
+    }
+
+    fn nobody_waits(_: &Key) -> bool {
+        true
+    }
 
     const QUEUE: QueueId = QueueId(1);
     const GROUP: GroupId = GroupId(2);
@@ -241,15 +259,18 @@ mod tests {
     #[test]
     fn a_hint_is_about_every_key_it_may_be_about() {
         let mut known = Known::default();
-        known.meet(&[
-            claim(QUEUE, GROUP, None),
-            claim(QUEUE, GroupId(9), None),
-            claim(QUEUE, GROUP, Some(PARTITION)),
-            claim(QUEUE, GROUP, Some(PartitionId(4))),
-            claim(QueueId(7), GroupId(8), None),
-            Key::Partition(QUEUE, "late".parse().unwrap()),
-            Key::Queue("later".parse().unwrap()),
-        ]);
+        known.meet(
+            &[
+                claim(QUEUE, GROUP, None),
+                claim(QUEUE, GroupId(9), None),
+                claim(QUEUE, GROUP, Some(PARTITION)),
+                claim(QUEUE, GROUP, Some(PartitionId(4))),
+                claim(QueueId(7), GroupId(8), None),
+                Key::Partition(QUEUE, "late".parse().unwrap()),
+                Key::Queue("later".parse().unwrap()),
+            ],
+            nobody_waits,
+        );
 
         assert_eq!(sorted(&known, About::Queue(QUEUE)), ["1/2", "1/2/3", "1/2/4", "1/9", "p/1/late"]);
         assert_eq!(sorted(&known, About::Partition(QUEUE, PARTITION)), ["1/2", "1/2/3", "1/9", "p/1/late"]);
@@ -262,7 +283,7 @@ mod tests {
     #[test]
     fn every_group_that_waits_remembers_a_push_once() {
         let mut known = Known::default();
-        known.meet(&[claim(QUEUE, GROUP, None), claim(QUEUE, GroupId(9), None)]);
+        known.meet(&[claim(QUEUE, GROUP, None), claim(QUEUE, GroupId(9), None)], nobody_waits);
 
         known.push(QUEUE, &[PARTITION, PARTITION, PartitionId(4)]);
 
@@ -275,7 +296,7 @@ mod tests {
     #[test]
     fn news_is_whole_unless_the_group_is_new_or_there_was_no_room() {
         let mut known = Known::default();
-        known.meet(&[claim(QUEUE, GROUP, None)]);
+        known.meet(&[claim(QUEUE, GROUP, None)], nobody_waits);
         let many: Vec<PartitionId> = (0..RECENT_MAX).map(|n| PartitionId(i32::try_from(n).unwrap())).collect();
 
         assert!(!known.news(QUEUE, GROUP, 9).whole, "before it was met something may have been said");
@@ -289,14 +310,15 @@ mod tests {
         assert!(!left && !whole);
         assert!(known.news(QUEUE, GROUP, 9).whole);
 
-        known.forget_all_but(&[claim(QUEUE, GROUP, None)]);
+        known.remove(&claim(QUEUE, GROUP, None));
+        known.meet(&[claim(QUEUE, GROUP, None)], nobody_waits);
         assert!(!known.news(QUEUE, GROUP, 9).whole);
     }
 
     #[test]
     fn a_freed_partition_is_remembered_for_its_own_group() {
         let mut known = Known::default();
-        known.meet(&[claim(QUEUE, GROUP, None), claim(QUEUE, GroupId(9), None)]);
+        known.meet(&[claim(QUEUE, GROUP, None), claim(QUEUE, GroupId(9), None)], nobody_waits);
 
         known.free(QUEUE, GROUP, PARTITION);
         assert!(known.hear(About::Group(QUEUE, GROUP, Some(PartitionId(4)))));
@@ -306,27 +328,84 @@ mod tests {
         assert_eq!(known.news(QUEUE, GroupId(9), 9).partitions, []);
     }
 
+    fn keys(numbers: std::ops::Range<usize>) -> Vec<Key> {
+        numbers.map(|n| claim(QueueId(i32::try_from(n).unwrap()), GROUP, None)).collect()
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn with_too_many_keys_every_hint_is_about_everything_until_old_ones_are_forgotten() {
+    async fn the_key_that_nobody_came_for_longest_makes_room_unless_somebody_waits_for_it() {
         let mut known = Known::default();
-        let keys = |from: usize, to: usize| -> Vec<Key> {
-            let number = |n: usize| QueueId(i32::try_from(n).unwrap());
-            (from..to).map(|n| claim(number(n), GROUP, None)).collect()
-        };
-        assert!(!known.meet(&keys(0, KEYS_MAX)));
-        assert!(known.meet(&keys(KEYS_MAX, KEYS_MAX + 1)));
+        known.meet(&keys(0..KEYS_MAX), nobody_waits);
+        tokio::time::advance(KEPT).await;
+
+        known.meet(&keys(0..1), nobody_waits);
+        known.meet(&keys(KEYS_MAX..KEYS_MAX + 2), |key| *key != keys(1..2)[0]);
+
+        assert_eq!(known.keys.len(), KEYS_MAX);
+        for (kept, queue) in [(true, 0), (true, 1), (false, 2), (false, 3), (true, 4)] {
+            assert_eq!(sorted(&known, About::Queue(QueueId(queue))).len(), usize::from(kept), "queue {queue}");
+        }
+        assert_eq!(known.spelled.len(), KEYS_MAX);
+        assert_eq!(known.queues.len(), KEYS_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn with_too_many_keys_every_hint_is_about_everything_until_all_that_are_waited_for_have_room() {
+        let mut known = Known::default();
+        known.meet(&keys(0..KEYS_MAX), all_wait);
+        assert!(known.keys_about(About::Queue(QUEUE)).is_some());
+        known.meet(&keys(KEYS_MAX..KEYS_MAX + 1), all_wait);
         assert_eq!(known.keys_about(About::Queue(QUEUE)), None);
 
         tokio::time::advance(KEPT).await;
-        known.forget_all_but(&keys(1, 2));
+        assert!(known.may_recover());
+        known.recover(keys(0..KEYS_MAX + 1), all_wait);
+        assert_eq!(known.keys_about(About::Queue(QUEUE)), None, "they are all waited for");
+        assert!(!known.may_recover(), "it was just tried");
 
+        tokio::time::advance(KEPT).await;
+        known.recover(keys(1..2).into_iter().chain(keys(KEYS_MAX..KEYS_MAX + 1)).collect(), |key| {
+            ![&keys(1..2)[0], &keys(KEYS_MAX..KEYS_MAX + 1)[0]].contains(&key)
+        });
+        let last = QueueId(i32::try_from(KEYS_MAX).unwrap());
         assert_eq!(sorted(&known, About::Queue(QUEUE)), ["1/2"]);
-        assert_eq!(sorted(&known, About::Queue(QueueId(5))), Vec::<String>::new());
+        assert_eq!(sorted(&known, About::Queue(last)), ["100000/2"]);
+    }
+
+    /// A key that was just met is not in the hub yet, and would not be found there.
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_was_just_met_makes_no_room() {
+        let mut known = Known::default();
+        known.meet(&keys(0..KEYS_MAX), nobody_waits);
+
+        known.meet(&keys(KEYS_MAX..KEYS_MAX + 1), nobody_waits);
+
+        assert_eq!(known.keys_about(About::Queue(QUEUE)), None);
+        assert!(!known.may_recover());
+    }
+
+    /// Whoever walks everything for each of them takes hours.
+    #[tokio::test(start_paused = true)]
+    async fn a_key_beyond_the_bound_costs_no_more_than_one_within() {
+        let began = std::time::Instant::now();
+        let mut known = Known::default();
+
+        for some in keys(0..3 * KEYS_MAX).chunks(10_000) {
+            tokio::time::advance(KEPT / 4).await;
+            for key in some {
+                known.meet(std::slice::from_ref(key), nobody_waits);
+            }
+        }
+
+        assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+        assert_eq!((known.keys.len(), known.spelled.len(), known.queues.len()), (KEYS_MAX, KEYS_MAX, KEYS_MAX));
+        assert!(known.keys_about(About::Queue(QUEUE)).is_some(), "none was left out");
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_end_of_a_lease_is_announced_at_a_time_unless_another_ends_sooner() {
         let mut known = Known::default();
+        known.meet(&[claim(QUEUE, GROUP, None)], nobody_waits);
         let mut announces = |seconds| known.announces_lease(QUEUE, GROUP, Duration::from_secs(seconds));
 
         assert_eq!([announces(10), announces(10), announces(5), announces(10)], [true, false, true, false]);

@@ -1,8 +1,14 @@
-//! What is remembered, and what is forgotten when it becomes too much: the oldest.
+//! What is remembered, within bounds, and forgotten when it becomes too much: what nobody used for longest.
+//!
+//! Promises that learning, using and forgetting one thing costs the same however much is remembered: the way of every push and
+//! pop leads through here, under one lock. A queue that is forgotten takes its own partitions with it, and looks at no others.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::hash::RandomState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use hashlink::LinkedHashMap;
 
 use super::{PartitionEntry, QueueEntry};
 use crate::messages::ids::{PartitionId, PartitionUid, QueueId};
@@ -15,11 +21,11 @@ const QUEUES_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    queues: HashMap<QueueName, Queue>,
-    by_id: HashMap<PartitionId, Arc<PartitionEntry>>,
+    /// The one that was used last stands at the end, as among the partitions.
+    queues: LinkedHashMap<QueueName, Queue, RandomState>,
+    names: HashMap<QueueId, QueueName>,
+    by_id: LinkedHashMap<PartitionId, Arc<PartitionEntry>, RandomState>,
     by_uid: HashMap<PartitionUid, PartitionId>,
-    /// As they were learnt.
-    order: VecDeque<PartitionId>,
 }
 
 #[derive(Debug)]
@@ -30,12 +36,14 @@ struct Queue {
 }
 
 impl Known {
-    pub(super) fn partition(&self, queue: &QueueName, name: &PartitionName) -> Option<&Arc<PartitionEntry>> {
-        self.queues.get(queue)?.partitions.get(name)
+    pub(super) fn partition(&mut self, queue: &QueueName, name: &PartitionName) -> Option<Arc<PartitionEntry>> {
+        let entry = Arc::clone(self.queues.to_back(queue)?.partitions.get(name)?);
+        self.by_id.to_back(&entry.id);
+        Some(entry)
     }
 
-    pub(super) fn queue(&self, name: &QueueName) -> Option<Arc<QueueEntry>> {
-        let (entry, at) = self.queues.get(name)?.entry.as_ref()?;
+    pub(super) fn queue(&mut self, name: &QueueName) -> Option<Arc<QueueEntry>> {
+        let (entry, at) = self.queues.to_back(name)?.entry.as_ref()?;
         (at.elapsed() < BELIEVED_FOR).then(|| Arc::clone(entry))
     }
 
@@ -45,14 +53,14 @@ impl Known {
 
     /// The known ones, and the ids of the others.
     pub(super) fn described(
-        &self,
+        &mut self,
         partitions: &[PartitionId],
     ) -> (HashMap<PartitionId, Arc<PartitionEntry>>, Vec<PartitionId>) {
         let (mut found, mut unknown) = (HashMap::with_capacity(partitions.len()), Vec::new());
         for id in partitions {
-            match self.by_id.get(id) {
+            match self.used(*id) {
                 Some(entry) => {
-                    found.insert(*id, Arc::clone(entry));
+                    found.insert(*id, entry);
                 }
                 None => unknown.push(*id),
             }
@@ -60,28 +68,27 @@ impl Known {
         (found, unknown)
     }
 
-    pub(super) fn by_uid(&self, uid: PartitionUid) -> Option<Arc<PartitionEntry>> {
-        self.by_id.get(self.by_uid.get(&uid)?).cloned()
+    pub(super) fn by_uid(&mut self, uid: PartitionUid) -> Option<Arc<PartitionEntry>> {
+        let id = *self.by_uid.get(&uid)?;
+        self.used(id)
     }
 
     pub(super) fn learn(&mut self, entry: Arc<PartitionEntry>) {
-        self.room_for(&entry.queue_name, entry.queue);
         let partitions = &mut self.queue_of(&entry.queue_name, entry.queue).partitions;
         partitions.insert(entry.name.clone(), Arc::clone(&entry));
         self.by_uid.insert(entry.uid, entry.id);
-        let id = entry.id;
-        if self.by_id.insert(id, entry).is_none() {
-            self.order.push_back(id);
-        }
+        self.by_id.insert(entry.id, entry);
         while self.by_id.len() > PARTITIONS_MAX {
-            let Some(oldest) = self.order.pop_front() else { break };
-            self.forget_partition(oldest);
+            let Some((_, oldest)) = self.by_id.pop_front() else { break };
+            self.by_uid.remove(&oldest.uid);
+            if let Some(queue) = self.queues.get_mut(&oldest.queue_name) {
+                queue.partitions.remove(&oldest.name);
+            }
         }
     }
 
     pub(super) fn learn_queue(&mut self, entry: QueueEntry) -> Arc<QueueEntry> {
         let entry = Arc::new(entry);
-        self.room_for(&entry.name, entry.id);
         self.queue_of(&entry.name, entry.id).entry = Some((Arc::clone(&entry), Instant::now()));
         entry
     }
@@ -93,37 +100,42 @@ impl Known {
     }
 
     pub(super) fn forget_queue(&mut self, id: QueueId) {
-        self.queues.retain(|_, queue| queue.id != id);
-        self.by_id.retain(|_, entry| entry.queue != id);
-        let by_id = &self.by_id;
-        self.by_uid.retain(|_, partition| by_id.contains_key(partition));
-        self.order.retain(|partition| by_id.contains_key(partition));
-    }
-
-    /// A name that belongs to another row now takes what was known under the old one with it.
-    fn room_for(&mut self, name: &QueueName, id: QueueId) {
-        match self.queues.get(name).map(|queue| queue.id) {
-            Some(known) if known == id => {}
-            Some(stale) => self.forget_queue(stale),
-            None if self.queues.len() >= QUEUES_MAX => {
-                if let Some(oldest) = self.queues.values().map(|queue| queue.id).min() {
-                    self.forget_queue(oldest);
-                }
-            }
-            None => {}
+        let Some(name) = self.names.remove(&id) else { return };
+        if let Some(queue) = self.queues.remove(&name) {
+            self.forget_partitions(&queue);
         }
     }
 
+    /// A partition that somebody asked for, and with it its queue.
+    fn used(&mut self, id: PartitionId) -> Option<Arc<PartitionEntry>> {
+        let entry = Arc::clone(self.by_id.to_back(&id)?);
+        self.queues.to_back(&entry.queue_name);
+        Some(entry)
+    }
+
+    /// A name that belongs to another row now takes what was known under the old one with it.
     fn queue_of(&mut self, name: &QueueName, id: QueueId) -> &mut Queue {
+        let stale = self.queue_id(name).filter(|known| *known != id);
+        if let Some(stale) = stale {
+            self.forget_queue(stale);
+        }
+        if !self.queues.contains_key(name) {
+            while self.queues.len() >= QUEUES_MAX {
+                let Some((_, oldest)) = self.queues.pop_front() else { break };
+                self.names.remove(&oldest.id);
+                self.forget_partitions(&oldest);
+            }
+            self.names.insert(id, name.clone());
+        }
+        self.queues.to_back(name);
         let fresh = || Queue { id, entry: None, partitions: HashMap::new() };
         self.queues.entry(name.clone()).or_insert_with(fresh)
     }
 
-    fn forget_partition(&mut self, id: PartitionId) {
-        let Some(entry) = self.by_id.remove(&id) else { return };
-        self.by_uid.remove(&entry.uid);
-        if let Some(queue) = self.queues.get_mut(&entry.queue_name) {
-            queue.partitions.remove(&entry.name);
+    fn forget_partitions(&mut self, queue: &Queue) {
+        for entry in queue.partitions.values() {
+            self.by_id.remove(&entry.id);
+            self.by_uid.remove(&entry.uid);
         }
     }
 }
@@ -135,26 +147,54 @@ mod tests {
     use super::*;
 
     fn entry(queue: i32, id: i32) -> Arc<PartitionEntry> {
+        named("mail", queue, id)
+    }
+
+    fn named(name: &str, queue: i32, id: i32) -> Arc<PartitionEntry> {
         Arc::new(PartitionEntry {
             id: PartitionId(id),
             queue: QueueId(queue),
-            queue_name: QueueName::new("mail").unwrap(),
+            queue_name: QueueName::new(name).unwrap(),
             name: PartitionName::new(format!("p{id}")).unwrap(),
             uid: PartitionUid(Uuid::from_u128(u128::from(id.unsigned_abs()))),
         })
     }
 
+    fn is_known(known: &mut Known, entry: &PartitionEntry) -> bool {
+        known.partition(&entry.queue_name, &entry.name).is_some()
+    }
+
+    fn sizes(known: &Known) -> [usize; 4] {
+        [known.queues.len(), known.names.len(), known.by_id.len(), known.by_uid.len()]
+    }
+
     #[test]
-    fn the_oldest_partitions_are_forgotten_first() {
+    fn the_partitions_that_were_not_used_for_longest_are_forgotten_first() {
         let mut known = Known::default();
         let most = i32::try_from(PARTITIONS_MAX).unwrap();
+        (0..most).for_each(|id| known.learn(entry(1, id)));
 
-        (0..most + 5).for_each(|id| known.learn(entry(1, id)));
+        assert!(is_known(&mut known, &entry(1, 0)), "it is used");
+        (most..most + 5).for_each(|id| known.learn(entry(1, id)));
 
-        assert_eq!(known.by_id.len(), PARTITIONS_MAX);
-        assert!(known.by_uid(entry(1, 4).uid).is_none());
-        assert!(known.partition(&entry(1, 5).queue_name, &entry(1, 5).name).is_some());
-        assert_eq!((known.by_uid.len(), known.order.len()), (PARTITIONS_MAX, PARTITIONS_MAX));
+        assert_eq!(sizes(&known), [1, 1, PARTITIONS_MAX, PARTITIONS_MAX]);
+        assert!(known.by_uid(entry(1, 5).uid).is_none());
+        assert!(is_known(&mut known, &entry(1, 0)) && is_known(&mut known, &entry(1, 6)));
+    }
+
+    #[test]
+    fn the_queues_that_were_not_used_for_longest_are_forgotten_first_with_their_partitions() {
+        let mut known = Known::default();
+        let most = i32::try_from(QUEUES_MAX).unwrap();
+        let of = |number: i32| named(&format!("q{number}"), number, number);
+        (0..most).for_each(|number| known.learn(of(number)));
+
+        assert!(is_known(&mut known, &of(0)), "it is used, and has the lowest id");
+        (most..most + 5).for_each(|number| known.learn(of(number)));
+
+        assert_eq!(sizes(&known), [QUEUES_MAX; 4]);
+        assert!(!is_known(&mut known, &of(5)));
+        assert!(is_known(&mut known, &of(0)) && is_known(&mut known, &of(6)));
     }
 
     #[test]
@@ -166,5 +206,21 @@ mod tests {
 
         assert!(known.described(&[PartitionId(7)]).0.is_empty());
         assert_eq!(known.queue_id(&entry(2, 8).queue_name), Some(QueueId(2)));
+        assert_eq!(sizes(&known), [1; 4]);
+    }
+
+    /// Whoever walks everything for each of them takes minutes.
+    #[test]
+    fn what_goes_beyond_the_bounds_costs_no_more_than_what_fits() {
+        let mut known = Known::default();
+        let began = Instant::now();
+
+        for number in 0..200_000 {
+            known.learn(named(&format!("q{number}"), number, number));
+            known.forget_queue(QueueId(number / 2));
+        }
+
+        assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+        assert!(sizes(&known).into_iter().all(|size| size <= QUEUES_MAX));
     }
 }

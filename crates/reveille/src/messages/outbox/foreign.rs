@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::database::Param;
 use crate::messages::Messages;
-use crate::messages::error::MessagesError;
+use crate::messages::error::{MessagesError, SharedError};
 use crate::messages::ids::MessageId;
 use crate::messages::name::QueueName;
 use crate::messages::push::{Entry, PushItem};
@@ -28,7 +28,7 @@ impl Messages {
         let typed: Vec<(Param<'_>, Type)> =
             foreign.params().into_iter().zip(PUSH_ITEMS.types.iter().cloned()).collect();
         let sent = client.query_typed(&text, &typed).await;
-        sent.map_err(|error| MessagesError::Caller { source: Box::new(error) })?;
+        sent.map_err(|error| MessagesError::Caller { source: SharedError::new(error) })?;
         Ok(foreign.ids())
     }
 
@@ -50,7 +50,7 @@ impl Messages {
             .bind(&foreign.producers)
             .bind(&foreign.key_ids);
         let sent = query.execute(executor).await;
-        sent.map_err(|error| MessagesError::Caller { source: Box::new(error) })?;
+        sent.map_err(|error| MessagesError::Caller { source: SharedError::new(error) })?;
         Ok(foreign.ids())
     }
 

@@ -89,7 +89,7 @@ impl Looker {
     ) -> Result<Looked<Key, Found>, MessagesError> {
         let connection = match line {
             Some(connection) if !connection.is_closed() => connection,
-            _ => line.insert(self.ground.database.connection(Purpose::Lane("pop")).await?),
+            _ => line.insert(self.ground.database.connection(Purpose::Lane(super::LOOKS[0])).await?),
         };
         let called: HashSet<&Key> = round.keys.iter().map(|rung| &rung.key).collect();
         let mut wishes: Vec<Wish> = round.asked.iter().map(|asked| wish(asked, &called)).collect();

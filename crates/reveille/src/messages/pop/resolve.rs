@@ -152,7 +152,7 @@ impl Resolver {
     }
 
     async fn registered(&self, pop: &Pop, queue: (QueueId, &QueueName)) -> Result<Option<Subscriber>, MessagesError> {
-        self.groups.find_or_register(&self.ground.database, queue, &pop.group, pop.subscription).await
+        self.groups.find_or_register(queue, &pop.group, pop.subscription).await
     }
 }
 

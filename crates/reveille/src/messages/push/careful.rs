@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::entry::{Entry, Verdict};
-use super::lot::{Arrays, Lot, ends};
+use super::lot::{Arrays, Lot, ends, says_seen};
 use crate::database::{Connection, DatabaseError, Transaction};
 use crate::messages::ground::Ground;
 use crate::messages::ids::MessageId;
@@ -62,8 +62,11 @@ pub(super) async fn append_in(
         let arrays = Arrays::of(lot, entries);
         transaction.query(&APPEND, &arrays.params(&false)).await?
     };
+    if rows.is_empty() || says_seen(&rows) {
+        return Ok(false);
+    }
     lot.number(entries, &ends(&rows));
-    Ok(!rows.is_empty())
+    Ok(true)
 }
 
 /// What an earlier attempt stored.

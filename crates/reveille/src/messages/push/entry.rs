@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::item::{PushItem, PushOutcome, Pushed};
 use super::key::dedup_key;
-use crate::messages::catalog::PartitionEntry;
+use crate::messages::catalog::{PartitionEntry, PartitionPath};
 use crate::messages::error::MessagesError;
 use crate::messages::ids::MessageId;
 
@@ -40,6 +40,15 @@ impl Entry {
         check_word("the producer", item.producer.as_deref())?;
         let key = item.transaction_id.as_deref().map(dedup_key);
         Ok(Self { item, id: MessageId::new(), key, guard: None, place: None, doubtful: false, verdict: None })
+    }
+
+    /// The names of the partition it is for.
+    pub(super) fn path(&self) -> PartitionPath {
+        PartitionPath { queue: self.item.queue.clone(), partition: self.item.partition.clone() }
+    }
+
+    pub(super) fn is_for_the_same(&self, other: &Self) -> bool {
+        self.item.partition == other.item.partition && self.item.queue == other.item.queue
     }
 
     pub(super) fn weight(&self) -> usize {

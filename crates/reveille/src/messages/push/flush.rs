@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::careful;
 use super::entry::{Entry, Verdict};
 use super::item::Pushed;
-use super::lot::{Arrays, Lot, ends};
+use super::lot::{Arrays, Lot, ends, says_seen};
 use super::plan;
 use crate::database::lane::{Failed, Work};
 use crate::database::{Connection, DatabaseError};
@@ -19,7 +19,7 @@ use crate::messages::ground::Ground;
 use crate::messages::ids::{PartitionId, QueueId};
 use crate::messages::statements::APPEND;
 
-/// The SQLSTATE of a flush that holds a transaction id which was seen before.
+/// The SQLSTATE of a flush that met a transaction id which was kept without the head's lock, while it ran.
 const SEEN_BEFORE: &str = "RV001";
 /// A producer that repeats itself does so for a while: until then, look first.
 const CAREFUL_FOR: Duration = Duration::from_millis(500);
@@ -94,6 +94,10 @@ impl Flusher {
             }
             Err(error) => return Err(error),
         };
+        if says_seen(&rows) {
+            self.be_careful();
+            return Ok(false);
+        }
         if rows.is_empty() {
             return Ok(false);
         }

@@ -244,6 +244,11 @@ impl Segments {
     }
 }
 
+/// Whether the append did nothing because a transaction id was seen before.
+pub(super) fn says_seen(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.get::<_, i32>(0) == 0)
+}
+
 /// Where each partition's last new message stands, from what the append returned.
 pub(super) fn ends(rows: &[Row]) -> HashMap<i32, i64> {
     let mut ends = HashMap::with_capacity(rows.len());

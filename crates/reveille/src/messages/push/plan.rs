@@ -1,23 +1,21 @@
 //! What a flush consists of: every entry finds its partition, or is refused, and the rest is laid out in lots.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::entry::{Entry, Verdict};
 use super::lot::Lot;
 use crate::database::{Connection, DatabaseError};
-use crate::messages::catalog::QueueEntry;
+use crate::messages::catalog::{PartitionPath, QueueEntry};
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
 use crate::messages::ids::QueueId;
-use crate::messages::name::{PartitionName, QueueName};
+use crate::messages::name::QueueName;
 use crate::messages::statements::WAITING;
 
 /// Slices of arrays are found by walking them: more partitions than this in one statement cost more than another statement.
 const PARTITIONS_MAX: usize = 1024;
-/// Partitions made at once.
-const MADE_MAX: usize = 1000;
 
 type Queues = HashMap<QueueId, Arc<QueueEntry>>;
 
@@ -34,61 +32,30 @@ pub(super) async fn plan(
     Ok(lots(ground, entries, &queues))
 }
 
-/// Every entry gets its partition; what is not there is made.
+/// Every entry gets its partition. Most have theirs already; of the others it was deleted since, and is made anew.
 async fn place(ground: &Ground, connection: &Connection, entries: &mut [Entry]) -> Result<(), DatabaseError> {
-    let unknown = recall(ground, entries);
+    let unknown = ground.recall(entries);
     if unknown.is_empty() {
         return Ok(());
     }
-    for (queue, names) in unknown {
-        let names: Vec<PartitionName> = names.into_iter().collect();
-        for some in names.chunks(MADE_MAX) {
-            ground.catalog.ensure(connection, &queue, some).await?;
-        }
-    }
+    let wanted: Vec<PartitionPath> = unknown.iter().map(|index| entries[*index].path()).collect();
+    let made = ground.catalog.make(connection, &wanted).await?;
     // Whoever waits for a queue or a partition that was not there looks for its name again.
     ground.bell.new_queue();
-    recall(ground, entries);
-    Ok(())
-}
-
-/// What is remembered of the entries' partitions, and the names of those of which nothing is.
-fn recall(ground: &Ground, entries: &mut [Entry]) -> BTreeMap<QueueName, BTreeSet<PartitionName>> {
-    let mut unknown: BTreeMap<QueueName, BTreeSet<PartitionName>> = BTreeMap::new();
-    for index in 0..entries.len() {
-        let (before, rest) = entries.split_at_mut(index);
-        let entry = &mut rest[0];
-        if entry.verdict.is_some() || entry.place.is_some() {
-            continue;
-        }
-        // Of a neighbour that is answered already, a twin for one, the place may be that of a queue that is gone.
-        let neighbour = before.last().filter(|last| {
-            last.verdict.is_none() && last.item.partition == entry.item.partition && last.item.queue == entry.item.queue
-        });
-        entry.place = match neighbour.and_then(|last| last.place.clone()) {
-            Some(place) => Some(place),
-            None => ground.catalog.recall(&entry.item.queue, &entry.item.partition),
-        };
-        if entry.place.is_none() {
-            unknown.entry(entry.item.queue.clone()).or_default().insert(entry.item.partition.clone());
-        }
+    for (index, place) in unknown.into_iter().zip(made) {
+        entries[index].place = place;
     }
-    unknown
+    Ok(())
 }
 
 /// The queues of the entries. One that is gone leaves its entries without a place: the next round makes it anew.
 async fn look_up(ground: &Ground, connection: &Connection, entries: &mut [Entry]) -> Result<Queues, DatabaseError> {
-    let mut queues = Queues::new();
-    for entry in &mut *entries {
-        let Some(place) = entry.place.as_ref().filter(|_| entry.verdict.is_none()) else { continue };
-        if let Slot::Vacant(slot) = queues.entry(place.queue) {
-            match ground.catalog.queue_on(connection, &place.queue_name).await? {
-                Some(queue) if queue.id == place.queue => {
-                    slot.insert(queue);
-                }
-                _ => ground.catalog.forget_queue(place.queue),
-            }
-        }
+    let places = || entries.iter().filter(|entry| entry.verdict.is_none()).filter_map(|entry| entry.place.as_ref());
+    let named: HashMap<QueueId, &QueueName> = places().map(|place| (place.queue, &place.queue_name)).collect();
+    let found = ground.catalog.queues_on(connection, named.into_values()).await?;
+    let queues: Queues = found.into_iter().map(|queue| (queue.id, queue)).collect();
+    for place in places().filter(|place| !queues.contains_key(&place.queue)) {
+        ground.catalog.forget_queue(place.queue);
     }
     // What was stored in an earlier round keeps its place: its answer names it.
     for entry in entries.iter_mut().filter(|entry| entry.verdict.is_none()) {

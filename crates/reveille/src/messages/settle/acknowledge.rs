@@ -100,7 +100,7 @@ pub(super) async fn acknowledge(
             }
             bundles
         }
-        Err(error) => return repeated(&error, count),
+        Err(error) => return vec![Err(error); count],
     };
     while !bundles.is_empty() {
         let verdicts = settler.settle(bundles.iter().map(Bundle::settlement).collect()).await;
@@ -114,7 +114,7 @@ pub(super) async fn acknowledge(
                 }
                 Err(error) => {
                     for item in bundle.items.drain(..) {
-                        answers[item.at] = Some(Err(copy(&error)));
+                        answers[item.at] = Some(Err(error.clone()));
                     }
                 }
             }
@@ -167,10 +167,21 @@ pub(in crate::messages) async fn bundled(
             _ => unknown.push((at, said)),
         }
     }
-    while !unknown.is_empty() {
-        let rest = unknown.split_off(unknown.len().min(RESOLVED_AT_ONCE));
-        resolve(ground, settler, unknown, &mut bundles, &mut refused).await?;
-        unknown = rest;
+    // All partitions at once: those that are not there are asked for once, however many acks name them.
+    let uids = unknown.iter().map(|(_, said)| said.partition).collect();
+    let partitions = ground.catalog.by_uids(&ground.database, uids).await?;
+    let mut asked = Vec::with_capacity(unknown.len());
+    for (at, said) in unknown {
+        match partitions.get(&said.partition) {
+            // PostgreSQL's text holds no NUL: no message has such an id.
+            Some(entry) if !said.transaction_id.contains('\0') => asked.push((at, entry.id, said)),
+            _ => refused.push((at, Settled::NotFound)),
+        }
+    }
+    while !asked.is_empty() {
+        let rest = asked.split_off(asked.len().min(RESOLVED_AT_ONCE));
+        resolve(ground, settler, asked, &mut bundles, &mut refused).await?;
+        asked = rest;
     }
     Ok((bundles.into_values().collect(), refused))
 }
@@ -178,21 +189,10 @@ pub(in crate::messages) async fn bundled(
 async fn resolve(
     ground: &Ground,
     settler: &Settler,
-    unknown: Vec<(usize, Acknowledgement)>,
+    asked: Vec<(usize, PartitionId, Acknowledgement)>,
     bundles: &mut HashMap<(Place, LeaseId), Bundle>,
     refused: &mut Vec<(usize, Settled)>,
 ) -> Result<(), MessagesError> {
-    let mut asked = Vec::with_capacity(unknown.len());
-    for (at, said) in unknown {
-        match ground.catalog.by_uid(&ground.database, said.partition).await? {
-            // PostgreSQL's text holds no NUL: no message has such an id.
-            Some(entry) if !said.transaction_id.contains('\0') => asked.push((at, entry.id, said)),
-            _ => refused.push((at, Settled::NotFound)),
-        }
-    }
-    if asked.is_empty() {
-        return Ok(());
-    }
     let partitions: Vec<i32> = asked.iter().map(|(_, partition, _)| partition.0).collect();
     let groups: Vec<&str> = asked.iter().map(|(.., said)| said.group.as_str()).collect();
     let ids: Vec<&str> = asked.iter().map(|(.., said)| said.transaction_id.as_str()).collect();
@@ -300,17 +300,5 @@ impl Item {
             (Settled::Already, Outcome::Completed) if stop.is_some() => Settled::Redelivered,
             (other, _) => other,
         }
-    }
-}
-
-fn repeated(error: &MessagesError, count: usize) -> Vec<Result<Settled, MessagesError>> {
-    (0..count).map(|_| Err(copy(error))).collect()
-}
-
-/// One failure is the answer to several.
-fn copy(error: &MessagesError) -> MessagesError {
-    match error {
-        MessagesError::Database(error) => MessagesError::Database(error.clone()),
-        _ => MessagesError::Closed,
     }
 }

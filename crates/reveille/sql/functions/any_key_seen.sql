@@ -1,0 +1,24 @@
+-- Whether one of these keys was pushed to its partition (parallel arrays, partitions repeated) within its window. For keys that do not
+-- grow; those that do are the business of note_if_new. Whoever calls holds the heads; being volatile, this sees what was committed
+-- before they were taken, which the calling statement may have begun too early to see.
+-- locks: nothing
+create or replace function {schema}.any_key_seen(in_partitions int[], in_keys uuid[])
+returns boolean
+language plpgsql
+volatile
+as $reveille$
+begin
+  return exists (
+    select
+    from unnest(in_partitions, in_keys) as asked (partition, key)
+    cross join lateral (
+      select
+      from {schema}.dedup
+      where dedup.partition = asked.partition and dedup.key = asked.key and dedup.until > pg_catalog.clock_timestamp()
+      offset 0
+    ) as seen
+  );
+end
+$reveille$;
+
+comment on function {schema}.any_key_seen(int[], uuid[]) is 'Reveille: whether a transaction id was seen before';

@@ -1,0 +1,28 @@
+-- Make a group known to its queue, after its cursors were made: those of partitions up to in_through by others before, the rest here.
+-- Returns whether it is known now; it is not when the queue is gone. Whoever finishes must let the group catch up in a later
+-- transaction: between the two, another group's consumer may have told the cursors of its time, and not this one.
+-- locks: the queue's row, so that no partition is made meanwhile; the group's row; the new cursors, ascending
+create or replace function {schema}.finish_group(in_group int, in_through int)
+returns boolean
+language plpgsql
+as $reveille$
+declare
+  owner int := (select -consumer_group.queue from {schema}.consumer_group where consumer_group.id = in_group and consumer_group.queue < 0);
+begin
+  if owner is null then
+    return exists (select from {schema}.consumer_group where consumer_group.id = in_group);
+  end if;
+  perform from {schema}.queue where queue.id = owner for update;
+  if not found then
+    delete from {schema}.consumer_group where consumer_group.id = in_group and consumer_group.queue < 0;
+    return false;
+  end if;
+  -- Partitions that were made since, whatever the steps before saw of them: one may have been on its way, with a lower number than
+  -- one that was seen. Now none is.
+  perform {schema}.make_cursors(in_group, in_through, in_through, 2147483647);
+  update {schema}.consumer_group set queue = owner where consumer_group.id = in_group and consumer_group.queue < 0;
+  return true;
+end
+$reveille$;
+
+comment on function {schema}.finish_group(int, int) is 'Reveille: makes a consumer group known that has its cursors';

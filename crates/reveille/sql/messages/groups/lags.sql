@@ -1,0 +1,21 @@
+-- Of each queue named $1 that has groups: how many messages wait for the group that is furthest behind, and how many leases are alive.
+-- Rows are looked up one by one, so that the plan is the same whatever PostgreSQL knows of the tables.
+-- locks:  nothing
+select queue.name as queue, max(counted.waiting) as waiting, sum(counted.leases)::bigint as leases
+from {schema}.queue
+join {schema}.consumer_group on consumer_group.queue = queue.id
+cross join lateral (
+  select coalesce(sum(greatest(head.next_seq - 1 - greatest(coalesce(cursor.committed, 0), head.first_seq - 1), 0)), 0)::bigint
+           as waiting,
+         count(*) filter (where cursor.lease_until > clock_timestamp()) as leases
+  from {schema}.head
+  left join lateral (
+    select cursor.committed, cursor.lease_until
+    from {schema}.cursor
+    where cursor.partition = head.partition and cursor.grp = consumer_group.id
+    limit 1
+  ) as cursor on true
+  where head.queue = consumer_group.queue
+) as counted
+where queue.name = any ($1::text[])
+group by queue.name

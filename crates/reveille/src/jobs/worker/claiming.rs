@@ -1,0 +1,40 @@
+//! A claim on its way to a worker.
+//!
+//! Owns the sign by which a drain knows that one is under way: it lives from before the claim is sent until its jobs are in the
+//! worker's hands or given back. Taken before the worker is asked how many jobs it wants, so that a drain either is seen then or
+//! sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::Crew;
+
+/// While one of these lives, a drain of the worker waits.
+#[derive(Debug, Clone)]
+pub(in crate::jobs) struct Claiming {
+    crew: Arc<Crew>,
+    _under_way: TaskTrackerToken,
+}
+
+impl Claiming {
+    pub(in crate::jobs) fn of(crew: &Arc<Crew>) -> Self {
+        Self { crew: Arc::clone(crew), _under_way: crew.claims.token() }
+    }
+
+    pub(in crate::jobs) fn worker(&self) -> &str {
+        &self.crew.name
+    }
+
+    pub(in crate::jobs) fn lease(&self) -> Duration {
+        self.crew.lease
+    }
+
+    /// A job of it was given back. That of a worker which drains counts as released by the drain.
+    pub(in crate::jobs) fn given_back(&self) {
+        if self.crew.claims.is_closed() {
+            self.crew.count_released();
+        }
+    }
+}

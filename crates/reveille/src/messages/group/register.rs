@@ -1,0 +1,152 @@
+//! The first pop of a group: a row for the group, and a cursor for each partition.
+//!
+//! Promises that no statement writes more than some cursors, however many partitions there are, and that it holds nobody up: the
+//! queue's row, which whoever makes a partition needs, is held for a moment at the beginning and at the end.
+//!
+//! What may come between the steps, and why nothing is lost:
+//! - A partition is made. Its number is above `through`, for whoever registers waits first until none is on its way; the last step,
+//!   which holds the queue's row again, makes a cursor for each of those. The group begins at their beginning.
+//! - A message is pushed to a partition that has its cursor. If it is told to the other groups before this one is known to the queue,
+//!   nobody tells this one but the catching up, which comes after that.
+//! - The process dies, or its client goes away. What was made stays, under a group that nobody finds. The next pop of the group, on any
+//!   node, goes on with it; if none comes, upkeep removes it after an hour.
+//! - Two make the same group. A cursor is made once, and whoever comes second finds it made; in one process the second waits.
+//!
+//! Next: [`super::super::pop`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use tokio::sync::OwnedMutexGuard;
+
+use super::Subscription;
+use crate::messages::error::MessagesError;
+use crate::messages::ground::Ground;
+use crate::messages::ids::{GroupId, QueueId};
+use crate::messages::name::{GroupName, QueueName};
+use crate::messages::statements::{CATCH_UP, FIND_GROUP, FINISH_GROUP, MAKE_CURSORS, REGISTER};
+
+/// Cursors that one statement makes or looks at.
+const CURSORS_MAX: i32 = 2000;
+
+/// Who makes the same group of the same queue at the moment.
+type Turns = HashMap<GroupId, Arc<tokio::sync::Mutex<()>>>;
+
+#[derive(Debug)]
+pub(super) struct Registrar {
+    ground: Arc<Ground>,
+    turns: Mutex<Turns>,
+}
+
+impl Registrar {
+    pub(super) fn new(ground: &Arc<Ground>) -> Self {
+        Self { ground: Arc::clone(ground), turns: Mutex::default() }
+    }
+
+    /// The group's id; `None` when the queue is gone. Each step takes a connection and gives it back: other first pops come between.
+    pub(super) async fn found_or_registered(
+        &self,
+        queue: (QueueId, &QueueName),
+        group: &GroupName,
+        subscription: Subscription,
+    ) -> Result<Option<GroupId>, MessagesError> {
+        let found =
+            self.ground.database.acquire().await?.query_opt(&FIND_GROUP, &[&queue.0.0, &group.as_str()]).await?;
+        let (id, settled) = match found {
+            Some(row) => (row.get::<_, i32>("id"), row.get::<_, bool>("settled")),
+            None => match self.register(queue, group, subscription).await? {
+                Some(id) => (id, false),
+                None => return Ok(None),
+            },
+        };
+        if !settled {
+            self.catch_up(id).await?;
+        }
+        Ok(Some(GroupId(id)))
+    }
+
+    async fn register(
+        &self,
+        (queue, name): (QueueId, &QueueName),
+        group: &GroupName,
+        subscription: Subscription,
+    ) -> Result<Option<i32>, MessagesError> {
+        let (mode, from) = beginning(group, subscription);
+        // Others must not be able to shut out the consumers of a plain queue.
+        let limit = if group.is_queue_mode() { i32::MAX } else { self.ground.options.groups_max };
+        let params: [crate::database::Param<'_>; 6] = [&queue.0, &group.as_str(), &mode, &from, &limit, &CURSORS_MAX];
+        let row = self.ground.database.acquire().await?.query_opt(&REGISTER, &params).await?;
+        let Some(row) = row else { return Ok(None) };
+        let full = || MessagesError::TooManyGroups { queue: name.to_string(), limit };
+        let id = row.get::<_, Option<i32>>("grp").ok_or_else(full)?;
+        match row.get::<_, Option<i32>>("through") {
+            Some(through) => self.make(id, through).await,
+            None => Ok(Some(id)),
+        }
+    }
+
+    /// The cursors of a group that is begun, and then the group.
+    async fn make(&self, group: i32, through: i32) -> Result<Option<i32>, MessagesError> {
+        let turn = self.turn(GroupId(group)).await;
+        let database = &self.ground.database;
+        let mut after = 0;
+        loop {
+            let params: [crate::database::Param<'_>; 4] = [&group, &after, &through, &CURSORS_MAX];
+            let row = database.acquire().await?.query_opt(&MAKE_CURSORS, &params).await?;
+            let Some(last) = row.and_then(|row| row.get::<_, Option<i32>>("last")) else { break };
+            after = last;
+        }
+        let row = database.acquire().await?.query_opt(&FINISH_GROUP, &[&group, &through]).await?;
+        drop(turn);
+        Ok(row.is_some_and(|row| row.get("known")).then_some(group))
+    }
+
+    /// In transactions of their own, after the group is visible to everybody: what was spread to the other groups before that, this one is
+    /// told of now. Whoever finds a group unsettled does it for one that died in between.
+    async fn catch_up(&self, group: i32) -> Result<(), MessagesError> {
+        let mut after = 0;
+        loop {
+            let connection = self.ground.database.acquire().await?;
+            let row = connection.query_opt(&CATCH_UP, &[&group, &after, &CURSORS_MAX]).await?;
+            let Some(row) = row.filter(|row| row.get("more")) else { return Ok(()) };
+            after = row.get("last");
+        }
+    }
+
+    async fn turn(&self, group: GroupId) -> Turn<'_> {
+        let mine = Arc::clone(self.turns().entry(group).or_default());
+        let held = mine.lock_owned().await;
+        Turn { registrar: self, group, held: Some(held) }
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to make a group, in this process. Whoever waits for it next has the same lock; with the last one it goes.
+struct Turn<'r> {
+    registrar: &'r Registrar,
+    group: GroupId,
+    held: Option<OwnedMutexGuard<()>>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut turns = self.registrar.turns();
+        self.held = None;
+        if turns.get(&self.group).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            turns.remove(&self.group);
+        }
+    }
+}
+
+fn beginning(group: &GroupName, subscription: Subscription) -> (&'static str, Option<SystemTime>) {
+    match subscription {
+        _ if group.is_queue_mode() => ("all", None),
+        Subscription::All => ("all", None),
+        Subscription::New => ("new", None),
+        Subscription::From(time) => ("from", Some(time)),
+    }
+}

@@ -1,0 +1,107 @@
+//! New queues and partitions are made before a push stands in line with the others.
+//!
+//! Owns the batcher that makes them, with a connection of its own: many callers' new names are one statement, and a call with
+//! very many of them keeps nobody waiting who brings none, and others with new names for one statement at most. What is deleted
+//! between here and the flush, the flush makes anew.
+//!
+//! Next: [`super::flush`].
+
+use std::sync::Arc;
+
+use super::entry::{Entry, Verdict};
+use crate::database::Connection;
+use crate::database::lane::{Failed, Lane, LaneOptions, Work};
+use crate::messages::catalog::{PartitionEntry, PartitionPath};
+use crate::messages::error::MessagesError;
+use crate::messages::ground::Ground;
+
+/// The connections that make them.
+pub(in crate::messages) const MAKERS: [&str; 1] = ["make"];
+/// Partitions made by one statement, and asked for at once.
+const MADE_MAX: usize = 500;
+/// What a name takes besides its letters, roughly.
+const OVERHEAD: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Maker {
+    ground: Arc<Ground>,
+    lane: Lane<Making>,
+}
+
+impl Maker {
+    pub(super) fn new(ground: &Arc<Ground>) -> Self {
+        let options = LaneOptions { items_max: MADE_MAX, in_order: false, ..LaneOptions::default() };
+        let lane = ground.lane_with(MAKERS[0], options, Making { ground: Arc::clone(ground) });
+        Self { ground: Arc::clone(ground), lane }
+    }
+
+    /// Every entry gets its partition; what is not there is made. One that cannot be made refuses its entries.
+    pub(super) async fn place(&self, entries: &mut [Entry]) {
+        let unknown = self.ground.recall(entries);
+        // One portion after the other, so that those of others come between.
+        for some in unknown.chunks(MADE_MAX) {
+            let wanted = some.iter().map(|index| entries[*index].path()).collect();
+            for (index, made) in some.iter().zip(self.lane.send(wanted).await) {
+                match made {
+                    Ok(place) => entries[*index].place = place,
+                    Err(error) => entries[*index].verdict = Some(Verdict::Refused(error)),
+                }
+            }
+        }
+    }
+}
+
+impl Ground {
+    /// What is remembered of the entries' partitions, and which entries are left without.
+    pub(super) fn recall(&self, entries: &mut [Entry]) -> Vec<usize> {
+        let mut unknown = Vec::new();
+        for index in 0..entries.len() {
+            let (before, rest) = entries.split_at_mut(index);
+            let entry = &mut rest[0];
+            if entry.verdict.is_some() || entry.place.is_some() {
+                continue;
+            }
+            // Of a neighbour that is answered already, a twin for one, the place may be that of a queue that is gone.
+            let neighbour = before.last().filter(|last| last.verdict.is_none() && last.is_for_the_same(entry));
+            entry.place = match neighbour.and_then(|last| last.place.clone()) {
+                Some(place) => Some(place),
+                None => self.catalog.recall(&entry.item.queue, &entry.item.partition),
+            };
+            if entry.place.is_none() {
+                unknown.push(index);
+            }
+        }
+        unknown
+    }
+}
+
+/// Makes what many callers want at once.
+struct Making {
+    ground: Arc<Ground>,
+}
+
+impl Work for Making {
+    type Item = PartitionPath;
+    type Answer = Option<Arc<PartitionEntry>>;
+    type Error = MessagesError;
+
+    fn weight(path: &PartitionPath) -> usize {
+        path.queue.as_str().len() + path.partition.as_str().len() + OVERHEAD
+    }
+
+    /// Done twice, it is as if done once.
+    async fn run(
+        &self,
+        connection: &mut Connection,
+        wanted: Vec<PartitionPath>,
+    ) -> Result<Vec<Self::Answer>, Failed<PartitionPath>> {
+        match self.ground.catalog.make(connection, &wanted).await {
+            Ok(made) => {
+                // Whoever waits for a queue or a partition that was not there looks for its name again.
+                self.ground.bell.new_queue();
+                Ok(made)
+            }
+            Err(error) => Err((error, wanted)),
+        }
+    }
+}

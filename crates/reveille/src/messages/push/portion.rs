@@ -1,0 +1,55 @@
+//! A large call stands in line portion by portion.
+//!
+//! Promises that what others bring comes between two portions, and that the order within the call is kept: what follows something
+//! that was not stored is not stored either, as within one portion.
+
+use std::collections::HashSet;
+
+use super::entry::Entry;
+use super::flush::Flusher;
+use super::item::Pushed;
+use crate::database::DatabaseError;
+use crate::database::lane::Lane;
+use crate::messages::error::MessagesError;
+
+/// As many as one flush takes.
+const ENTRIES_MAX: usize = 4096;
+/// Partitions of one portion: an append costs mostly by partition, and this many take some 30 ms.
+const PARTITIONS_MAX: usize = 256;
+
+/// Everything, in the order given.
+pub(super) async fn send_in_portions(
+    lane: &Lane<Flusher>,
+    mut entries: Vec<Entry>,
+) -> Vec<Result<Pushed, MessagesError>> {
+    let mut answers = Vec::with_capacity(entries.len());
+    while !entries.is_empty() {
+        let rest = entries.split_off(portion(&entries));
+        let answered = lane.send(entries).await;
+        let failed = answered.iter().find_map(|answer| answer.as_ref().err().filter(|error| stops(error)).cloned());
+        answers.extend(answered.into_iter().map(|answer| answer.and_then(|stored| stored)));
+        entries = rest;
+        if let Some(error) = failed {
+            answers.extend(entries.drain(..).map(|_| Err(error.clone())));
+        }
+    }
+    answers
+}
+
+/// How many of the entries are the next portion.
+fn portion(entries: &[Entry]) -> usize {
+    if entries.len() <= PARTITIONS_MAX {
+        return entries.len();
+    }
+    let mut partitions = HashSet::new();
+    let within = entries.iter().take(ENTRIES_MAX).take_while(|entry| {
+        partitions.insert(entry.place.as_ref().map(|place| place.id));
+        partitions.len() <= PARTITIONS_MAX
+    });
+    within.count().max(1)
+}
+
+/// A value that PostgreSQL cannot hold fails alone.
+fn stops(error: &MessagesError) -> bool {
+    !matches!(error, MessagesError::Database(DatabaseError::Data { .. }))
+}

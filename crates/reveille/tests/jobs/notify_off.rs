@@ -1,0 +1,185 @@
+//! Notifications that are off are off: nobody sends one for jobs, and nothing is lost.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use reveille::database::DatabaseOptions;
+use reveille::jobs::{Job, JobEvent, JobId, JobsOptions, Outcome, Redrive, State, Worker};
+use serde_json::Value;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::JoinSet;
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+
+use crate::support::{Fixture, NEVER, Node, job, soon};
+
+/// A connection that listens on the channel of the schema.
+struct Ear {
+    client: Client,
+    said: Receiver<String>,
+    _reading: JoinSet<()>,
+}
+
+impl Ear {
+    async fn on(fixture: &Fixture) -> Self {
+        let (client, mut connection) = tokio_postgres::connect(&fixture.db.url(), NoTls).await.expect("connects");
+        let (tell, said) = channel(4096);
+        let mut reading = JoinSet::new();
+        reading.spawn(async move {
+            let mut messages = futures_util::stream::poll_fn(move |context| connection.poll_message(context));
+            while let Some(Ok(message)) = messages.next().await {
+                if let AsyncMessage::Notification(note) = message {
+                    let _ = tell.send(note.payload().to_owned()).await;
+                }
+            }
+        });
+        client.batch_execute(&format!("listen {}", fixture.database.hint_channel())).await.expect("listens");
+        Self { client, said, _reading: reading }
+    }
+
+    /// Everything that was said until now. Notifications come in the order of their commits: ours is the last.
+    async fn heard(&mut self) -> Vec<String> {
+        self.client.batch_execute("select pg_notify(reveille.hint_channel(), 'the end')").await.expect("is said");
+        let mut heard = Vec::new();
+        loop {
+            match soon(self.said.recv()).await.expect("the connection lives") {
+                end if end == "the end" => return heard,
+                said => heard.push(said),
+            }
+        }
+    }
+}
+
+/// A process as an operator configures it: notifications off, looks every 100 ms; a heartbeat, if it had one, would be often.
+async fn silent(fixture: &Fixture) -> Node {
+    let environment = |name: &str| match name {
+        "REVEILLE_NOTIFY" => Some("off".to_owned()),
+        "REVEILLE_FALLBACK_INTERVAL_S" => Some("0.1".to_owned()),
+        _ => None,
+    };
+    let options = JobsOptions::from_environment(environment).unwrap();
+    Node::at(DatabaseOptions::new(fixture.db.url()).heartbeat(Duration::from_millis(100)), options).await
+}
+
+/// Two processes with workers: enqueues of every kind, failures with retries, snoozes, leases made and ended, cancelling, redriving
+/// and pausing. Not one notification, not even a heartbeat's.
+#[tokio::test]
+async fn two_workers_with_notifications_off_do_everything_and_send_none() {
+    let fixture = Fixture::new().await;
+    let mut ear = Ear::on(&fixture).await;
+    let (one, other) = (silent(&fixture).await, silent(&fixture).await);
+    let snoozing = |node: &Node| {
+        node.worker().queue("one", 1).lease(Duration::from_millis(600)).handler::<Value, _>(
+            "later",
+            |_, job: Job| async move {
+                // The first time it is put off, which is not counted.
+                if job.token().to_string().contains(".1.") {
+                    Outcome::Snooze(Duration::from_millis(50))
+                } else {
+                    Outcome::Done
+                }
+            },
+        )
+    };
+    let worker = snoozing(&one).handler::<Value, _>("polite", |_, job: Job| async move {
+        job.cancelled().await;
+        Err::<(), _>("stopped")
+    });
+    let _worker = worker.start().await.unwrap();
+    let _idle = Worker::builder(&other.jobs)
+        .queue("two", 1)
+        .handler::<Value, _>("ok", |_, _: Job| async {})
+        .start()
+        .await
+        .unwrap();
+    let enqueue = async |kind: &str| other.enqueue(job(kind).queue("one").max_attempts(2)).await;
+
+    let done = enqueue("ok").await;
+    one.completed(done).await;
+    let dead = enqueue("no").await;
+    one.failed(dead, 2).await;
+    let later = enqueue("later").await;
+    one.completed(later).await;
+    // Its lease is renewed, and whoever holds it learns with a renewal that it is not wanted any more.
+    let unwanted = enqueue("polite").await;
+    one.started(unwanted, 1).await;
+    soon(other.jobs.cancel(unwanted)).await.unwrap();
+    let cancelled =
+        |event: &JobEvent| matches!(event, JobEvent::Settled { job, state: State::Cancelled } if job.id == unwanted);
+    one.events.until(cancelled).await;
+    soon(other.jobs.pause("one")).await.unwrap();
+    let held = enqueue("ok").await;
+    soon(other.jobs.resume("one")).await.unwrap();
+    one.completed(held).await;
+    soon(other.jobs.redrive(Redrive::one(dead))).await.unwrap();
+    one.events.until(|event| matches!(event, JobEvent::Failed { job, .. } if job.id == dead)).await;
+    let mut client = fixture.client().await;
+    let transaction = client.transaction().await.unwrap();
+    let inside = other.jobs.enqueue_in(&transaction, vec![job("ok").queue("one")]).await.unwrap()[0].id;
+    transaction.commit().await.unwrap();
+    one.completed(inside).await;
+
+    assert_eq!(ear.heard().await, [""; 0]);
+    assert_eq!(one.events.count(|event| *event == JobEvent::Notified), 0);
+}
+
+/// The end of a lease whose worker was lost is found without having been announced.
+#[tokio::test]
+async fn with_notifications_off_a_lost_workers_job_runs_again_when_its_lease_ends() {
+    let fixture = Fixture::new().await;
+    let mut ear = Ear::on(&fixture).await;
+    let (doomed, heir) = (silent(&fixture).await, silent(&fixture).await);
+    let hanging = Worker::builder(&doomed.jobs).lease(Duration::from_millis(500));
+    let hanging = hanging.handler::<Value, _>("ok", |_, _| std::future::pending::<()>()).start().await.unwrap();
+    let id = doomed.enqueue(job("ok")).await;
+    doomed.started(id, 1).await;
+    drop(hanging);
+    doomed.database.close().await;
+
+    let _heir = heir.worker().start().await.unwrap();
+    heir.completed(id).await;
+
+    assert_eq!(ear.heard().await, [""; 0]);
+}
+
+/// Plain SQL knows nothing of our environment: a setting of its session, role or database says it, or its queue is quiet.
+#[tokio::test]
+async fn sql_is_silent_where_its_session_or_its_queue_says_so() {
+    let fixture = Fixture::new().await;
+    let mut ear = Ear::on(&fixture).await;
+    let client = fixture.client().await;
+    let enqueue = async |queue: &str| {
+        let call = "select reveille.enqueue('ok', '{}', queue => $1)";
+        JobId(client.query_one(call, &[&queue]).await.unwrap().get(0))
+    };
+    soon(silent(&fixture).await.jobs.quiet("still", true)).await.unwrap();
+
+    enqueue("loud").await;
+    enqueue("still").await;
+    client.batch_execute("set reveille.notify = off").await.unwrap();
+    let unsaid = enqueue("loud").await;
+    client.batch_execute("select reveille.enqueue_many('[{\"kind\": \"ok\", \"queue\": \"loud\"}]')").await.unwrap();
+    client.batch_execute("reset reveille.notify").await.unwrap();
+    enqueue("loud").await;
+
+    assert_eq!(ear.heard().await, ["hint\njobs loud", "hint\njobs loud"]);
+    let node = silent(&fixture).await;
+    let _worker = node.worker().queue("loud", 1).start().await.unwrap();
+    node.completed(unsaid).await;
+}
+
+/// The other way round the ear hears: the count above is not of nothing.
+#[tokio::test]
+async fn with_notifications_on_other_processes_are_told() {
+    let fixture = Fixture::new().await;
+    let mut ear = Ear::on(&fixture).await;
+    let listener = Node::at(DatabaseOptions::new(fixture.db.url()).heartbeat(NEVER), JobsOptions::default()).await;
+    let _worker = listener.worker().start().await.unwrap();
+    let first = listener.enqueue(job("ok")).await;
+    listener.completed(first).await;
+
+    let id = fixture.enqueue(job("ok")).await;
+    listener.completed(id).await;
+    fixture.jobs.close().await;
+
+    assert!(!ear.heard().await.is_empty());
+}

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 
 /// How much is kept of what comes behind a pop that waits. A client that sends more is not waited for, because its end would lie
 /// behind bytes that nobody reads.
-const AHEAD_MAX: usize = 64 * 1024;
+const AHEAD_MAX: usize = 16 * 1024;
 /// What is read at once.
 const PIECE: usize = 4096;
 
@@ -95,12 +95,19 @@ impl Client {
         self.0.unread.store(true, Ordering::Relaxed);
     }
 
+    /// Everything it sent so far was read, so that a connection which goes on after a refusal is closed as any other.
+    pub(crate) fn was_read(&self) {
+        self.0.unread.store(false, Ordering::Relaxed);
+    }
+
     /// Read and drop what the client still sends after its answer, within bounds. Closing a socket with unread bytes resets the
-    /// connection, and a client that sends before it reads would then see the reset and never its answer.
+    /// connection, and a client that sends before it reads would then see the reset and never its answer. Whoever asks again
+    /// meanwhile sees that nothing is answered any more.
     pub(crate) async fn hear_out(&self, time: Duration, most: usize) {
         if !self.0.unread.load(Ordering::Relaxed) {
             return;
         }
+        let _ = shutdown(self.stream().as_raw_fd(), Shutdown::Write);
         let all = async {
             let mut heard = 0;
             while heard < most && self.stream().readable().await.is_ok() {

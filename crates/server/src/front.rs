@@ -18,7 +18,7 @@ use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::Service as HyperService;
 use hyper_util::service::TowerToHyperService;
 use tokio::time::timeout;
@@ -66,13 +66,17 @@ impl Front {
 
     pub(crate) async fn answer(self, request: Request<Incoming>, client: &Client) -> Response {
         let (head, body) = request.into_parts();
+        let whole = body.is_end_stream();
         let body = match self.take_in(&head, body).await {
             Ok(body) => Body::from(body),
             Err(problem) => {
-                client.leave_unread();
+                if !whole {
+                    client.leave_unread();
+                }
                 return problem.into_response();
             }
         };
+        client.was_read();
         let request = Request::from_parts(head, body);
         // A pop weighs its own answer, because it can give its messages back.
         if api::may_wait(request.uri().path()) {

@@ -20,7 +20,10 @@ begin
   -- Partitions that were made since, whatever the steps before saw of them: one may have been on its way, with a lower number than
   -- one that was seen. Now none is.
   perform {schema}.make_cursors(in_group, in_through, in_through, 2147483647);
-  update {schema}.consumer_group set queue = owner where consumer_group.id = in_group and consumer_group.queue < 0;
+  -- Its age counts from here: what its cursors are not told of yet is no defect until it had time to catch up.
+  update {schema}.consumer_group
+  set queue = owner, created_at = pg_catalog.clock_timestamp()
+  where consumer_group.id = in_group and consumer_group.queue < 0;
   return true;
 end
 $reveille$;

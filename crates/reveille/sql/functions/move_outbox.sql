@@ -7,14 +7,18 @@ language plpgsql
 as $reveille$
 #variable_conflict use_column
 declare
-  pending record;
-  places int[] := '{}';
+  names text[];
+  parts text[];
+  places int[];
 begin
   if exists (select from {schema}.switch where switch.name = 'push_paused' and switch.engaged) then
     return;
   end if;
-  for pending in
-    select oldest.queue, pg_catalog.array_agg(distinct oldest.partition) as partitions
+  -- All of them at once: whoever made them queue by queue could wait for somebody who waits for it.
+  select pg_catalog.array_agg(pending.queue), pg_catalog.array_agg(pending.partition)
+  into names, parts
+  from (
+    select distinct oldest.queue, oldest.partition
     -- A range of one name: by its equality PostgreSQL might read everybody's rows in the order of their ids.
     from pg_catalog.unnest(in_queues) as wanted (name)
     cross join lateral (
@@ -24,14 +28,11 @@ begin
       order by outbox.queue, outbox.id
       limit in_limit
     ) as oldest
-    group by oldest.queue
-    order by oldest.queue
-  loop
-    places := places || array(select made.partition from {schema}.ensure(pending.queue, pending.partitions) as made);
-  end loop;
-  if pg_catalog.cardinality(places) = 0 then
+  ) as pending;
+  if names is null then
     return;
   end if;
+  places := array(select made.partition from {schema}.ensure_all(names, parts) as made);
   return query select * from {schema}.move_partitions(places, in_limit);
 end
 $reveille$;

@@ -40,6 +40,9 @@ begin
     insert into {schema}.consumer_group (queue, name, mode, from_at)
     values (-in_queue, in_name, in_mode, in_from)
     returning id into grp;
+  else
+    -- Upkeep takes what nobody has gone on with for an hour.
+    update {schema}.consumer_group set created_at = pg_catalog.clock_timestamp() where consumer_group.id = grp;
   end if;
   through := coalesce((select pg_catalog.max(head.partition) from {schema}.head where head.queue = in_queue), 0);
   wide := in_most < (

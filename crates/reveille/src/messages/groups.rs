@@ -170,7 +170,7 @@ impl Messages {
 
     /// How far groups are behind, queue by queue. A queue without groups is left out, and one that is not there.
     pub async fn queue_lags(&self, queues: &[QueueName]) -> Result<Vec<QueueLag>, MessagesError> {
-        let connection = self.parts.ground.database.acquire().await?;
+        let connection = self.parts.ground.database.administer().await?;
         let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
         let rows = connection.query(&QUEUE_LAGS, &[&names]).await?;
         let lag = |row: &Row| {

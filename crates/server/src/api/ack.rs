@@ -66,7 +66,7 @@ pub(super) async fn batch(State(service): State<Arc<Service>>, Whole(body): Whol
 
 async fn settle(service: &Service, said: Vec<Said>, group: Option<String>) -> Result<Response, Problem> {
     service.figures.ack_requests.add(1);
-    let telling = said.len() * TOLD;
+    let telling = said.iter().map(|said| said.transaction_id.as_ref().map_or(0, String::len) + TOLD).sum();
     let _room = room_for(service, telling)?;
     let mut asked = Vec::with_capacity(said.len());
     let places: Vec<Result<(), String>> =

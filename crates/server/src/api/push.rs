@@ -38,7 +38,7 @@ struct Body<'b> {
 pub(super) async fn push(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
     service.figures.push_requests.add(1);
     let Read { items, asked } = heavy(body.len(), || Read::new(&body))?;
-    let telling = items.len() * TOLD;
+    let telling = items.iter().map(Item::told).sum();
     let _room = room_for(&service, telling)?;
     let answers = send(&service, asked).await;
     count(&service.figures, &answers);
@@ -90,6 +90,11 @@ async fn send(service: &Service, asked: Vec<Result<PushItem, Problem>>) -> Vec<R
 }
 
 impl Item<'_> {
+    /// About how many bytes are told about it.
+    fn told(&self) -> usize {
+        [&self.queue, &self.transaction_id].into_iter().flatten().map(String::len).sum::<usize>() + TOLD
+    }
+
     /// The message, or what is wrong with it. Its payload stays where it is in the body.
     pub(super) fn read(&self, body: &Bytes, queue: &str) -> Result<PushItem, Problem> {
         let carried = self.payload.or(self.data).map(|raw| raw.get().as_bytes());

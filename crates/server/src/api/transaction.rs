@@ -22,16 +22,18 @@ use crate::service::Service;
 use asked::{Fault, Part, Refusal};
 
 pub(super) async fn transaction(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
+    let mut telling = TOLD;
     let done = match heavy(body.len(), || asked::read(&body)) {
         Ok((changes, parts)) => {
-            let _room = room_for(&service, parts.len() * TOLD)?;
+            telling += parts.iter().map(Part::told).sum::<usize>();
+            let _room = room_for(&service, telling)?;
             commit(&service, changes, &parts).await?
         }
         Err(Fault::Refused(refusal)) => Err(refusal),
         Err(Fault::Request(problem)) => return Err(problem),
     };
     let id = Uuid::now_v7();
-    Ok(answer::ok(&match done {
+    let told = match done {
         Ok(results) => {
             service.figures.transactions.add(1);
             json!({ "transactionId": id, "success": true, "results": results })
@@ -40,7 +42,8 @@ pub(super) async fn transaction(State(service): State<Arc<Service>>, Whole(body)
             service.figures.transactions_refused.add(1);
             json!({ "transactionId": id, "success": false, "results": [], "reason": reason, "error": sentence })
         }
-    }))
+    };
+    Ok(heavy(telling, || answer::ok(&told)))
 }
 
 async fn commit(service: &Service, changes: Changes, parts: &[Part]) -> Result<Result<Vec<Value>, Refusal>, Problem> {

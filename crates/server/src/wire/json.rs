@@ -24,8 +24,10 @@ pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(EMPTY);
     }
-    let read = heavy(body.len(), || serde_json::from_slice(body)).map(|Object(value)| value);
-    read.map_err(|error| fault::of::<Object<T>>(body, &error))
+    heavy(body.len(), || {
+        let read = serde_json::from_slice(body).map(|Object(value)| value);
+        read.map_err(|error| fault::of::<Object<T>>(body, &error))
+    })
 }
 
 /// A part of a body that was left as it is.

@@ -173,3 +173,20 @@ async fn a_client_that_sends_everything_first_sees_why_it_is_refused() {
         assert_eq!((reply.status, reply.json()["code"].as_str()), (413, Some("body_too_large")), "{announce}");
     }
 }
+
+/// Whoever keeps a connection after a refusal must not find it open and deaf when it asks again.
+#[tokio::test]
+async fn a_connection_on_which_something_was_refused_ends_like_any_other() {
+    let db = TestDatabase::new().await;
+    let server = Running::start(&db.url(), |options| options.head_timeout(SHORT)).await;
+    let mut stream = server.connect().await;
+    let refused =
+        "POST /api/v1/push HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\n{}";
+    let begun = Instant::now();
+
+    stream.write_all(refused.as_bytes()).await.unwrap();
+    let reply = Reply::parse(&rest_of(&mut stream).await);
+
+    assert_eq!(reply.status, 415);
+    assert!(begun.elapsed() < Duration::from_secs(10), "it was open for {:?}", begun.elapsed());
+}

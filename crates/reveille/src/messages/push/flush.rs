@@ -26,6 +26,15 @@ const CAREFUL_FOR: Duration = Duration::from_millis(500);
 /// How often a flush goes round when its queues are deleted under it.
 const ROUNDS_MAX: usize = 8;
 
+/// What came of the short way.
+enum Appended {
+    Stored,
+    /// A transaction id was seen before: nothing was stored, and the careful way tells which.
+    Seen,
+    /// What is remembered of the partitions does not hold any more: nothing was stored.
+    Changed,
+}
+
 pub(in crate::messages) struct Flusher {
     ground: Arc<Ground>,
     careful_until: Mutex<Option<Instant>>,
@@ -65,15 +74,17 @@ impl Flusher {
             let lots = plan::plan(&self.ground, connection, entries).await?;
             for mut lot in lots {
                 let short = round == 0 && !lot.is_doubtful(entries) && !self.is_careful();
-                let done = if short {
+                let appended = if short {
                     self.append(connection, entries, &lot).await?
+                } else if careful::append(&self.ground, connection, entries, &mut lot).await? {
+                    Appended::Stored
                 } else {
-                    careful::append(&self.ground, connection, entries, &mut lot).await?
+                    Appended::Changed
                 };
-                if done {
-                    ring(&self.ground, &lot.partitions(entries));
-                } else {
-                    lot.unplace(&self.ground, entries);
+                match appended {
+                    Appended::Stored => ring(&self.ground, &lot.partitions(entries)),
+                    Appended::Seen => self.be_careful(),
+                    Appended::Changed => lot.unplace(&self.ground, entries),
                 }
             }
             if entries.iter().all(|entry| entry.verdict.is_some()) {
@@ -83,26 +94,27 @@ impl Flusher {
         Ok(())
     }
 
-    /// The short way. Whether it was done.
-    async fn append(&self, connection: &Connection, entries: &mut [Entry], lot: &Lot) -> Result<bool, DatabaseError> {
+    /// The short way.
+    async fn append(
+        &self,
+        connection: &Connection,
+        entries: &mut [Entry],
+        lot: &Lot,
+    ) -> Result<Appended, DatabaseError> {
         let arrays = Arrays::of(lot, entries);
         let rows = match connection.query(&APPEND, &arrays.params(&true)).await {
             Ok(rows) => rows,
-            Err(error) if error.sqlstate() == Some(SEEN_BEFORE) => {
-                self.be_careful();
-                return Ok(false);
-            }
+            Err(error) if error.sqlstate() == Some(SEEN_BEFORE) => return Ok(Appended::Seen),
             Err(error) => return Err(error),
         };
         if says_seen(&rows) {
-            self.be_careful();
-            return Ok(false);
+            return Ok(Appended::Seen);
         }
         if rows.is_empty() {
-            return Ok(false);
+            return Ok(Appended::Changed);
         }
         lot.number(entries, &ends(&rows));
-        Ok(true)
+        Ok(Appended::Stored)
     }
 
     fn is_careful(&self) -> bool {

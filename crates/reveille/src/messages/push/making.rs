@@ -6,9 +6,11 @@
 //!
 //! Next: [`super::flush`].
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::entry::{Entry, Verdict};
+use super::portion::stops;
 use crate::database::Connection;
 use crate::database::lane::{Failed, Lane, LaneOptions, Work};
 use crate::messages::catalog::{PartitionEntry, PartitionPath};
@@ -37,16 +39,39 @@ impl Maker {
 
     /// Every entry gets its partition; what is not there is made. One that cannot be made refuses its entries.
     pub(super) async fn place(&self, entries: &mut [Entry]) {
-        let unknown = self.ground.recall(entries);
+        let mut unknown: HashMap<PartitionPath, Vec<usize>> = HashMap::new();
+        for index in self.ground.recall(entries) {
+            unknown.entry(entries[index].path()).or_default().push(index);
+        }
+        let mut unknown: Vec<(PartitionPath, Vec<usize>)> = unknown.into_iter().collect();
         // One portion after the other, so that those of others come between.
-        for some in unknown.chunks(MADE_MAX) {
-            let wanted = some.iter().map(|index| entries[*index].path()).collect();
-            for (index, made) in some.iter().zip(self.lane.send(wanted).await) {
-                match made {
-                    Ok(place) => entries[*index].place = place,
-                    Err(error) => entries[*index].verdict = Some(Verdict::Refused(error)),
+        while !unknown.is_empty() {
+            let rest = unknown.split_off(unknown.len().min(MADE_MAX));
+            let (paths, places): (Vec<_>, Vec<_>) = unknown.into_iter().unzip();
+            let made = self.lane.send(paths).await;
+            let failed = made.iter().find_map(|made| made.as_ref().err().filter(|error| stops(error)).cloned());
+            for (indices, made) in places.iter().zip(made) {
+                settle(entries, indices, &made);
+            }
+            unknown = rest;
+            if let Some(error) = failed {
+                for (_, indices) in unknown.drain(..) {
+                    settle(entries, &indices, &Err(error.clone()));
                 }
             }
+        }
+    }
+}
+
+/// A partition that was to be made.
+type Made = Result<Option<Arc<PartitionEntry>>, MessagesError>;
+
+/// What became of one partition, for the entries that want it.
+fn settle(entries: &mut [Entry], indices: &[usize], made: &Made) {
+    for index in indices {
+        match made {
+            Ok(place) => entries[*index].place.clone_from(place),
+            Err(error) => entries[*index].verdict = Some(Verdict::Refused(error.clone())),
         }
     }
 }

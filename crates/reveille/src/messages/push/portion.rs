@@ -49,7 +49,7 @@ fn portion(entries: &[Entry]) -> usize {
     within.count().max(1)
 }
 
-/// A value that PostgreSQL cannot hold fails alone.
-fn stops(error: &MessagesError) -> bool {
+/// Whether what follows would fail as well. A value that PostgreSQL cannot hold fails alone.
+pub(super) fn stops(error: &MessagesError) -> bool {
     !matches!(error, MessagesError::Database(DatabaseError::Data { .. }))
 }

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::api::ack::Said;
 use crate::api::push::Item;
 use crate::problem::Problem;
+use crate::scales::TOLD;
 use crate::wire::json::{Bounded, Object, Objects, parse, parse_part};
 
 /// Pushes and acks of all operations together: they are one commit, and are kept in memory until it is done.
@@ -39,6 +40,17 @@ struct Kind<'b> {
 pub(super) enum Part {
     Push { queue: String },
     Ack { transaction_id: Option<String> },
+}
+
+impl Part {
+    /// About how many bytes are told about it.
+    pub(super) fn told(&self) -> usize {
+        let name = match self {
+            Self::Push { queue } => queue.len(),
+            Self::Ack { transaction_id } => transaction_id.as_ref().map_or(0, String::len),
+        };
+        name + TOLD
+    }
 }
 
 /// Why nothing happened.

@@ -150,10 +150,10 @@ const READ_ONLY: &str = "25006";
 /// Refuses the first `times` histories that are written, with this SQLSTATE.
 async fn refuse(database: &TestDatabase, code: &str, times: i64) {
     let make = format!(
-        "create sequence refusals;
+        "create sequence public.refusals;
          create function refuse() returns trigger language plpgsql as $$
          begin
-           if nextval('refusals') <= {times} then raise exception 'not now' using errcode = '{code}'; end if;
+           if nextval('public.refusals') <= {times} then raise exception 'not now' using errcode = '{code}'; end if;
            return new;
          end $$;
          create trigger refuse before insert on duroxide.history for each row execute function refuse()"

@@ -26,7 +26,7 @@ test-browser: setup ## what web pages may and may not do, in a headless Chromium
 test-pg: ## run the tests that depend on PostgreSQL on another version: make test-pg MAJOR=18
 	cargo build --locked --bins
 	REVEILLE_PG_BIN="$$(cargo run --locked --quiet --bin reveille-postgres -- fetch --major $(MAJOR))" && export REVEILLE_PG_BIN && \
-	cargo test --locked -p reveille -p reveille-testkit --features reveille/sqlx && \
+	cargo test --locked -p reveille -p reveille-testkit -p reveille-chaos --features reveille/sqlx && \
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide
 
 test-shuttle: ## the wake engine under thousands of interleavings; SHUTTLE_SCHEDULES=1000000 for a longer run

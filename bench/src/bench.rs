@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use crate::scenarios::chaos;
+use reveille_testkit::scenario::progress;
 
 /// One run of one scenario.
 #[derive(Debug)]
 pub(crate) struct Bench {
     quick: bool,
     only: Option<String>,
-    chaos: chaos::Options,
+    chaos: reveille_chaos::Options,
 }
 
 impl Bench {
-    pub(crate) fn new(quick: bool, only: Option<String>, chaos: chaos::Options) -> Self {
+    pub(crate) fn new(quick: bool, only: Option<String>, chaos: reveille_chaos::Options) -> Self {
         Self { quick, only, chaos }
     }
 
     /// What the chaos run was told.
-    pub(crate) fn chaos(&self) -> &chaos::Options {
+    pub(crate) fn chaos(&self) -> &reveille_chaos::Options {
         &self.chaos
     }
 
@@ -45,9 +45,4 @@ impl Bench {
     pub(crate) fn rounds(&self) -> usize {
         self.pick(3, 5)
     }
-}
-
-/// Tells whoever watches what is being done now.
-pub(crate) fn progress(what: &str) {
-    eprintln!("… {what}");
 }

@@ -1,16 +1,12 @@
 //! The private PostgreSQL of one run: durable, new, and gone afterwards.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use reveille::database::{Database, DatabaseOptions};
-use reveille_embedded::{Embedded, EmbeddedOptions, command};
-
-/// The first argument that makes this program the supervisor.
-pub(crate) const SUPERVISOR: &str = "postgres-supervisor";
+use reveille_embedded::{Embedded, EmbeddedOptions};
+use reveille_testkit::scenario::supervisor;
 
 /// A server with fsync on, as a product would run it.
 #[derive(Debug)]
@@ -27,8 +23,7 @@ impl Cluster {
     /// With settings of the scenario's own.
     pub(crate) fn start_with(choose: impl FnOnce(EmbeddedOptions) -> EmbeddedOptions) -> anyhow::Result<Self> {
         let dir = std::env::temp_dir().join(format!("reveille-bench-{}", std::process::id()));
-        let program = [command::this_program()?.into_os_string(), SUPERVISOR.into()];
-        let options = EmbeddedOptions::from_environment(environment, program)?.data_dir(&dir);
+        let options = supervisor::options()?.data_dir(&dir);
         let embedded = Embedded::start(&choose(options)).map_err(|error| anyhow::anyhow!(error.sentence()))?;
         Ok(Self { embedded: Some(embedded), dir })
     }
@@ -71,20 +66,4 @@ impl Drop for Cluster {
         }
         let _ = std::fs::remove_dir_all(&self.dir);
     }
-}
-
-/// Runs the supervisor, or any other command of `reveille-postgres`.
-pub(crate) fn supervise(arguments: Vec<OsString>) -> ExitCode {
-    match command::this_program() {
-        Ok(program) => command::run(&[program.into_os_string(), SUPERVISOR.into()], arguments, environment),
-        Err(error) => {
-            eprintln!("reveille-bench: {}", error.sentence());
-            ExitCode::FAILURE
-        }
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a command line is where the environment is read")]
-pub(crate) fn environment(name: &str) -> Option<OsString> {
-    std::env::var_os(name)
 }

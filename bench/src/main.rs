@@ -5,27 +5,22 @@
 
 mod bench;
 mod cluster;
-mod machine;
 mod measure;
 mod notify;
 mod peer;
 mod popped;
-mod process;
-mod report;
 mod scenarios;
 mod server;
 mod statements;
-mod wire;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tokio::signal::unix::{SignalKind, signal};
+use reveille_testkit::scenario::{Showing, exit_code, show, supervisor, unless_ended};
 
 use bench::Bench;
-use report::Report;
-use scenarios::{SCENARIOS, Scenario, chaos, single};
+use scenarios::{SCENARIOS, Scenario, single};
 
 /// Measures Reveille on this machine.
 #[derive(Debug, Parser)]
@@ -52,7 +47,7 @@ struct Arguments {
     only: Option<String>,
 
     #[command(flatten)]
-    chaos: chaos::Options,
+    chaos: reveille_chaos::Options,
 }
 
 fn listing() -> String {
@@ -67,8 +62,8 @@ fn scenario(name: &str) -> Result<&'static Scenario, String> {
 fn main() -> ExitCode {
     let mut typed = std::env::args_os().skip(1).peekable();
     // The supervisor of the private PostgreSQL is this program again.
-    if typed.next_if(|word| word == cluster::SUPERVISOR).is_some() {
-        return cluster::supervise(typed.collect::<Vec<OsString>>());
+    if typed.next_if(|word| word == supervisor::WORD).is_some() {
+        return supervisor::run(typed.collect::<Vec<OsString>>());
     }
     // So is the child that measures our own provider.
     if typed.next_if(|word| word == peer::CHILD).is_some() {
@@ -85,44 +80,21 @@ fn main() -> ExitCode {
         return ended(scenarios::jobs::measure(&word().unwrap_or_default(), word().as_deref()));
     }
     // And everybody who takes part in a chaos run.
-    if typed.next_if(|word| word == chaos::CHILD).is_some() {
+    if typed.next_if(|word| word == reveille_chaos::CHILD).is_some() {
         let orders = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
-        return ended(chaos::run_child(&orders));
+        return ended(reveille_chaos::run_child(&orders));
     }
     ended(run(&Arguments::parse()))
 }
 
 fn ended(result: anyhow::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("reveille-bench: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code("reveille-bench", result)
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { scenario, quick, json, save, only, chaos } = arguments;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let bench = Bench::new(arguments.quick, arguments.only.clone(), arguments.chaos.clone());
-    let report = runtime.block_on(unless_ended((arguments.scenario.run)(&bench)))?;
-    println!("{}", report.table());
-    if arguments.save {
-        let path = report.save(arguments.quick)?;
-        eprintln!("saved to {}", path.display());
-    }
-    if arguments.json {
-        println!("{}", report.json_line(arguments.quick));
-    }
-    report.verdict()
-}
-
-/// What comes of it, unless somebody ends this program first: then whatever it has started goes with it.
-async fn unless_ended(measured: impl Future<Output = anyhow::Result<Report>>) -> anyhow::Result<Report> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::select! {
-        report = measured => report,
-        _ = interrupt.recv() => anyhow::bail!("interrupted"),
-        _ = terminate.recv() => anyhow::bail!("ended from outside"),
-    }
+    let bench = Bench::new(*quick, only.clone(), chaos.clone());
+    let report = runtime.block_on(unless_ended((scenario.run)(&bench)))?;
+    show(&report, Showing { quick: *quick, save: *save, json: *json })
 }

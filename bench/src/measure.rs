@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
+use reveille_testkit::scenario::quantile;
 
 /// Runs `workers` loops of `work` until `span` is over, and returns how many rounds they did per second.
 pub(crate) async fn rate<W, F>(span: Duration, workers: usize, work: W) -> anyhow::Result<f64>
@@ -45,20 +46,6 @@ where
     Ok(done / began.elapsed().as_secs_f64())
 }
 
-/// The value below which a share `q` of all lies.
-pub(crate) fn quantile(values: &[f64], q: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "an index into a list that fits in memory"
-    )]
-    let at = (q * (sorted.len().saturating_sub(1)) as f64).round() as usize;
-    sorted.get(at).copied().unwrap_or(f64::NAN)
-}
-
 /// The middle one.
 pub(crate) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
@@ -68,18 +55,4 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 pub(crate) fn ratio(ours: &[f64], theirs: &[f64]) -> f64 {
     let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
     median(&ratios)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_are_members_of_the_list() {
-        let values = [5.0, 1.0, 4.0, 2.0, 3.0];
-
-        assert!((median(&values) - 3.0).abs() < f64::EPSILON);
-        assert!((quantile(&values, 1.0) - 5.0).abs() < f64::EPSILON);
-        assert!(median(&[]).is_nan());
-    }
 }

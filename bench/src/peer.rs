@@ -11,11 +11,10 @@ use anyhow::Context;
 use async_trait::async_trait;
 use duroxide::providers::Provider;
 use reveille_duroxide::PostgresProvider;
+use reveille_testkit::scenario::progress;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-
-use crate::bench::progress;
 
 /// The first argument that makes this program the child which measures our provider.
 pub(crate) const CHILD: &str = "measure-reveille-duroxide";

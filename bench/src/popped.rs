@@ -1,8 +1,7 @@
 //! What a pop brought, and the acks for it.
 
+use reveille_testkit::scenario::wire::{Reply, Wire};
 use serde::Deserialize;
-
-use crate::wire::{Reply, Wire};
 
 /// One message, as far as a consumer of no interest in its payload reads it.
 #[derive(Debug, Deserialize)]

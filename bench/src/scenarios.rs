@@ -1,6 +1,5 @@
 //! What can be measured.
 
-pub(crate) mod chaos;
 mod delivery;
 mod ground;
 mod http;
@@ -14,8 +13,9 @@ mod wake_latency;
 
 use std::pin::Pin;
 
+use reveille_testkit::scenario::Report;
+
 use crate::bench::Bench;
-use crate::report::Report;
 
 pub(crate) use http::single;
 
@@ -84,6 +84,6 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "chaos",
         about: "everything is killed, stopped and cut off while it works, and a ledger says whether anything was lost",
-        run: |bench| Box::pin(chaos::run(bench)),
+        run: |bench| Box::pin(reveille_chaos::run(bench.chaos())),
     },
 ];

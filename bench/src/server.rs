@@ -1,18 +1,16 @@
 //! A `reveille serve` in a process of its own, as users run it.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context;
+use reveille_testkit::scenario::wire::Wire;
+use reveille_testkit::scenario::{program, progress};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
-
-use crate::bench::progress;
-use crate::wire::Wire;
 
 /// A schema is made within it.
 const STARTING: Duration = Duration::from_secs(60);
@@ -28,7 +26,7 @@ pub(crate) struct Serving {
 impl Serving {
     /// Builds the program, so that what is measured is what lies in the tree, and starts it on a database.
     pub(crate) async fn start(database_url: &str) -> anyhow::Result<Self> {
-        let program = build().await?;
+        let program = program::build().await?;
         progress("starting reveille serve");
         let mut command = Command::new(&program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--database-url", database_url]);
@@ -64,18 +62,4 @@ impl Serving {
         let looks = text.lines().filter(|line| line.starts_with("reveille_looks_total{"));
         Ok(looks.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
     }
-}
-
-/// Builds the program, and says where it is.
-pub(crate) async fn build() -> anyhow::Result<PathBuf> {
-    progress("building reveille");
-    let mut build = Command::new("cargo");
-    build.args(["build", "--release", "--quiet", "-p", "reveille-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-    let built = build.status().await.context("cannot run cargo")?;
-    anyhow::ensure!(built.success(), "reveille could not be built");
-    let ours = std::env::current_exe()?;
-    let target = ours.parent().and_then(|profile| profile.parent()).context("this program lies nowhere")?;
-    let program = target.join("release/reveille");
-    anyhow::ensure!(program.exists(), "{} is not there after it was built", program.display());
-    Ok(program)
 }

@@ -1,9 +1,9 @@
 //! Every statement that PostgreSQL is asked for, counted by itself, utility ones too.
 
 use anyhow::Context;
+use reveille_testkit::scenario::progress;
 use tokio_postgres::Client;
 
-use crate::bench::progress;
 use crate::cluster::Cluster;
 
 /// A server that counts.

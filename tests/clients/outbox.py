@@ -1,6 +1,6 @@
 """Enqueues jobs with an ordinary PostgreSQL driver, in transactions of its own, and sees a waiting worker do them.
 
-The worker is `crates/reveille/examples/jobs_worker.rs`. Its heartbeat is an hour, and it says when it looks unasked: what it
+The worker is `examples/jobs_worker.rs`. Its heartbeat is an hour, and it says when it looks unasked: what it
 does here, it was woken for.
 """
 

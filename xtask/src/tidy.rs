@@ -18,6 +18,7 @@ mod path_words;
 mod report;
 mod sleeps;
 mod sql_contracts;
+mod tuple_parameters;
 mod unfinished_marks;
 
 pub(crate) use report::Report;
@@ -73,6 +74,11 @@ const CHECKS: &[Check] = &[
         name: "unfinished-marks",
         reason: "what is merged is finished, and every exception has a reason",
         judge: unfinished_marks::check,
+    },
+    Check {
+        name: "tuple-parameters",
+        reason: "a tuple has no names for its parts, so neither a call nor its reader knows which is which",
+        judge: tuple_parameters::check,
     },
     Check {
         name: "decisions",

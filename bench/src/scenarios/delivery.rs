@@ -9,17 +9,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use futures_util::future::try_join_all;
+use reveille_testkit::scenario::wire::Wire;
+use reveille_testkit::scenario::{Plain, Report, progress, quantile};
 use serde_json::json;
 use tokio::time::{sleep, sleep_until};
 
-use crate::bench::{Bench, progress};
+use crate::bench::Bench;
 use crate::cluster::Cluster;
-use crate::measure::{median, quantile};
-use crate::notify;
+use crate::measure::median;
 use crate::popped::{Message, ack, body, messages};
-use crate::report::Report;
 use crate::server::Serving;
-use crate::wire::Wire;
 
 const QUEUE: &str = "post";
 const BETWEEN_PUSHES: Duration = Duration::from_millis(10);
@@ -35,7 +34,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     progress("starting a durable PostgreSQL");
     let cluster = Cluster::start()?;
     let serving = Serving::start(&cluster.url()).await?;
-    let admin = notify::connect(&cluster.url()).await?;
+    let admin = Plain::connect(&cluster.url()).await?;
     let version: String = admin.client.query_one("show server_version", &[]).await?.get(0);
 
     progress("warming up");

@@ -7,13 +7,13 @@
 mod fused;
 
 use reveille::database::{Connection, Database, Purpose, Statement};
+use reveille_testkit::scenario::{Plain, Report, progress};
 use tokio_postgres::types::Type;
 
-use crate::bench::{Bench, progress};
+use crate::bench::Bench;
 use crate::cluster::Cluster;
 use crate::measure::{median, rate, ratio};
 use crate::notify;
-use crate::report::Report;
 
 const IN_FLIGHT: usize = 64;
 const COMMITTERS: usize = 16;
@@ -31,7 +31,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     progress("starting a durable PostgreSQL");
     let cluster = Cluster::start()?;
     let database = cluster.database().await?;
-    let admin = notify::connect(&cluster.url()).await?;
+    let admin = Plain::connect(&cluster.url()).await?;
     admin
         .client
         .batch_execute("create table bench_ground (id bigint generated always as identity, body bigint)")

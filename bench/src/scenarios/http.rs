@@ -10,13 +10,12 @@ pub(crate) mod single;
 
 use std::time::Duration;
 
+use reveille_testkit::scenario::process::{self, Processes};
+use reveille_testkit::scenario::{Plain, Report, progress};
 use tokio_postgres::Client;
 
-use crate::bench::{Bench, progress};
+use crate::bench::Bench;
 use crate::cluster::Cluster;
-use crate::notify::{self, Plain};
-use crate::process::{self, Processes};
-use crate::report::Report;
 use crate::server::Serving;
 use load::{Load, Measured, Queue, Step};
 
@@ -67,7 +66,7 @@ impl Site {
         let cluster = Cluster::start_with(|options| {
             options.setting("shared_buffers", "1GB").setting("max_wal_size", "8GB").setting("max_connections", "400")
         })?;
-        let admin = notify::connect(&cluster.url()).await?;
+        let admin = Plain::connect(&cluster.url()).await?;
         let serving = Serving::start(&cluster.url()).await?;
         let postgres = postmaster(&admin.client).await?;
         Ok(Self { serving, admin, postgres, cluster })

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use reveille::database::Database;
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
+use reveille_testkit::scenario::{Plain, Report, progress};
 use reveille_wake::Patience;
 
-use crate::bench::{Bench, progress};
-use crate::notify;
-use crate::report::Report;
+use crate::bench::Bench;
 use crate::statements::{count, counting_cluster, make_countable};
 
 const DISPATCHERS: usize = 16;
@@ -23,7 +22,7 @@ const POLL_EVERY: Duration = Duration::from_millis(50);
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     let cluster = counting_cluster()?;
     let database = cluster.database().await?;
-    let plain = notify::connect(&cluster.url()).await?;
+    let plain = Plain::connect(&cluster.url()).await?;
     let admin = &plain.client;
     make_countable(admin).await?;
     plain_queue::create(admin).await;
@@ -78,7 +77,7 @@ fn tickets(node: &Node, patience: Duration) -> impl Iterator<Item = impl Future>
 }
 
 async fn poll(url: &str, span: Duration) -> anyhow::Result<()> {
-    let plain = notify::connect(url).await?;
+    let plain = Plain::connect(url).await?;
     let client = &plain.client;
     let claim = client.prepare("select id from todo where queue = 'q' and due_at <= clock_timestamp() limit 1").await?;
     let end = Instant::now() + span;

@@ -13,11 +13,11 @@ mod tell;
 
 use std::time::Duration;
 
-use crate::bench::{Bench, progress};
+use reveille_testkit::scenario::{Plain, Report, progress};
+
+use crate::bench::Bench;
 use crate::cluster::Cluster;
-use crate::notify;
 use crate::peer::build_rivals;
-use crate::report::Report;
 pub(crate) use ours::{CHILD, measure};
 use team::Shift;
 pub(super) use team::{Account, QUEUE, Settings, Team};
@@ -156,7 +156,7 @@ impl Field<'_> {
             team.begin(shift).await?;
             team.keep_working(Duration::from_secs(1)).await?;
             let start = team.keep_working(slice).await?;
-            let holder = notify::connect(&url).await?;
+            let holder = Plain::connect(&url).await?;
             holder.client.batch_execute("begin isolation level repeatable read; select 1 from pg_class").await?;
             let mut held = start;
             for _ in 0..seconds / slice.as_secs() {

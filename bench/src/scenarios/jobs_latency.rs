@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use anyhow::Context;
 use futures_util::future::try_join_all;
+use reveille_testkit::scenario::{Plain, Report, progress, quantile};
 use serde_json::json;
 use tokio_postgres::Client;
 
 use super::jobs::{NAMES, OURS, QUEUE, Settings, Team, VERSIONS};
-use crate::bench::{Bench, progress};
+use crate::bench::Bench;
 use crate::cluster::Cluster;
-use crate::measure::{median, quantile};
-use crate::notify::{self, Plain};
+use crate::measure::median;
 use crate::peer::{build_rivals, numbers};
-use crate::report::Report;
 
 const PER_S: u64 = 200;
 const PROCESSES: usize = 2;
@@ -100,7 +99,7 @@ async fn idle(bench: &Bench, cluster: &Cluster, teams: &mut [Team]) -> anyhow::R
 }
 
 async fn counter(url: &str) -> anyhow::Result<Plain> {
-    let plain = notify::connect(url).await?;
+    let plain = Plain::connect(url).await?;
     let made = plain.client.batch_execute("create extension pg_stat_statements").await;
     made.context("this PostgreSQL has no pg_stat_statements")?;
     Ok(plain)

@@ -12,19 +12,17 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use futures_util::future::try_join_all;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use reveille_testkit::scenario::process::{peak_mb, resident_mb};
+use reveille_testkit::scenario::wire::Wire;
+use reveille_testkit::scenario::{Plain, Report, progress, quantile};
 use serde_json::json;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
-use crate::bench::{Bench, progress};
-use crate::measure::quantile;
-use crate::notify;
+use crate::bench::Bench;
 use crate::popped::ack;
-use crate::process::{peak_mb, resident_mb};
-use crate::report::Report;
 use crate::server::Serving;
 use crate::statements::{count, counting_cluster, make_countable};
-use crate::wire::Wire;
 use crowd::{Crowd, Heard, Taken};
 
 const WAITERS: usize = 10_000;
@@ -38,7 +36,7 @@ const AFTERMATH: Duration = Duration::from_millis(500);
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     make_room()?;
     let cluster = counting_cluster()?;
-    let plain = notify::connect(&cluster.url()).await?;
+    let plain = Plain::connect(&cluster.url()).await?;
     make_countable(&plain.client).await?;
     let serving = Serving::start(&cluster.url()).await?;
     let version: String = plain.client.query_one("show server_version", &[]).await?.get(0);

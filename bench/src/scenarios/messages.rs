@@ -11,14 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use reveille::database::Database;
 use reveille::messages::{Messages, MessagesOptions};
+use reveille_testkit::scenario::{Plain, Report, progress};
 use tokio::process::Command;
 
-use crate::bench::{Bench, progress};
+use crate::bench::Bench;
 use crate::cluster::Cluster;
 use crate::measure::{counted_up_to, median, ratio};
-use crate::notify;
 use crate::peer::build_rivals;
-use crate::report::Report;
 use rival::{Ours, PGMQ_QUEUE, Pool, ROW_TABLE, Rival};
 
 /// How many call at once: with one message each, and with batches.
@@ -39,7 +38,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     })?;
     let database = cluster.database().await?;
     let version = install_pgmq(&cluster, &peers).await?;
-    let admin = notify::connect(&cluster.url()).await?;
+    let admin = Plain::connect(&cluster.url()).await?;
     admin.client.batch_execute(ROW_TABLE).await?;
     let mut report = Report::new(
         "messages",
@@ -188,7 +187,7 @@ impl Field<'_> {
     }
 
     async fn empty_rivals(&self) -> anyhow::Result<()> {
-        let admin = notify::connect(&self.cluster.url()).await?;
+        let admin = Plain::connect(&self.cluster.url()).await?;
         let empty = format!("truncate bench_row; select pgmq.purge_queue('{PGMQ_QUEUE}'); checkpoint");
         Ok(admin.client.batch_execute(&empty).await?)
     }
@@ -236,7 +235,7 @@ fn rows(report: &mut Report, what: &str, rates: &[Vec<f64>]) {
 async fn install_pgmq(cluster: &Cluster, peers: &std::path::Path) -> anyhow::Result<String> {
     let installed = Command::new(peers.with_file_name("pgmq-peer")).arg(cluster.url_of("postgres")).output().await?;
     anyhow::ensure!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-    let admin = notify::connect(&cluster.url()).await?;
+    let admin = Plain::connect(&cluster.url()).await?;
     admin.client.batch_execute(&format!("select pgmq.create('{PGMQ_QUEUE}')")).await.context("pgmq has no queue")?;
     Ok(String::from_utf8_lossy(&installed.stdout).trim().to_owned())
 }

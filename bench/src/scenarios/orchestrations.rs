@@ -8,12 +8,11 @@ mod found;
 mod rounds;
 
 use anyhow::Context;
+use reveille_testkit::scenario::{Plain, Report, progress};
 
-use crate::bench::{Bench, progress};
+use crate::bench::Bench;
 use crate::cluster::Cluster;
-use crate::notify;
 use crate::peer::{self, Peer};
-use crate::report::Report;
 use found::Found;
 
 /// Ours first; the names are those of the databases too.
@@ -56,10 +55,10 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
 
 /// A database of the peer's own, with the counter.
 async fn database(cluster: &Cluster, name: &str) -> anyhow::Result<String> {
-    let admin = notify::connect(&cluster.url()).await?;
+    let admin = Plain::connect(&cluster.url()).await?;
     admin.client.batch_execute(&format!("create database {name}")).await?;
     let url = cluster.url_of(name);
-    let inside = notify::connect(&url).await?;
+    let inside = Plain::connect(&url).await?;
     let counter = inside.client.batch_execute("create extension pg_stat_statements").await;
     counter.context("this PostgreSQL has no pg_stat_statements")?;
     Ok(url)

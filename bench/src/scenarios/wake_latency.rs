@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use futures_util::future::join_all;
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
+use reveille_testkit::scenario::{Plain, Report, progress, quantile};
 use reveille_wake::{Cause, Hub, HubOptions, Waited};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::bench::{Bench, progress};
+use crate::bench::Bench;
 use crate::cluster::Cluster;
-use crate::measure::{median, quantile};
+use crate::measure::median;
 use crate::notify;
-use crate::report::Report;
 
 const NODES: usize = 4;
 const WAITERS: usize = 16;
@@ -28,7 +28,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     progress("starting a durable PostgreSQL");
     let cluster = Cluster::start()?;
     let database = cluster.database().await?;
-    let plain = notify::connect(&cluster.url()).await?;
+    let plain = Plain::connect(&cluster.url()).await?;
     let admin = &plain.client;
     plain_queue::create(admin).await;
     let start = || Node::start(NodeOptions::new(cluster.url()));

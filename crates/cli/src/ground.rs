@@ -33,11 +33,12 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Connect; without a URL, start the private server first and say so.
+    /// Connect; without a URL, start the private server first and say so. Whether the schema fits is for the command to
+    /// ask: some remove one that does not.
     pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
         match &config.database.url {
             Some(url) => {
-                let database = Database::connect(config.database.options(url)).await?;
+                let database = Database::connect_to_any_schema(config.database.options(url)).await?;
                 Ok(Self { database, embedded: None })
             }
             None => Self::open_private(config).await,
@@ -124,7 +125,7 @@ async fn refuse_to_start_another(config: &Config) -> Result<(), Failure> {
 
 async fn connect_or_create(config: &Config, embedded: &Embedded) -> Result<Database, DatabaseError> {
     let options = config.database.options(&embedded.connection_string(OURS));
-    match Database::connect(options.clone()).await {
+    match Database::connect_to_any_schema(options.clone()).await {
         Err(DatabaseError::MissingDatabase { .. }) => {}
         connected => return connected,
     }
@@ -134,7 +135,7 @@ async fn connect_or_create(config: &Config, embedded: &Embedded) -> Result<Datab
     let created = create(&server).await;
     server.close().await;
     created?;
-    Database::connect(options).await
+    Database::connect_to_any_schema(options).await
 }
 
 async fn create(server: &Database) -> Result<(), DatabaseError> {

@@ -6,7 +6,6 @@
 use std::fmt::{Debug, Write as _};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use tracing::field::Field;
@@ -123,31 +122,8 @@ fn one_line() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
     debug_fn(field).delimited(" ")
 }
 
-/// A moment in UTC, as `2026-03-01T12:30:05Z`.
-pub(crate) fn utc(moment: SystemTime) -> String {
-    let seconds = moment.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// Year, month and day of the nth day since 1970, by counting in eras of 400 years that begin on 1 March.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let since_era_zero = days + 719_468;
-    let (era, day_of_era) = (since_era_zero / 146_097, since_era_zero % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -164,15 +140,5 @@ mod tests {
         assert_eq!(shell_word("a\n\u{1b}[2J'\\1"), r"$'a\012\033[2J\'\\1'");
         assert_eq!(shell_word("\u{9b}31m"), r"$'\302\23331m'");
         assert_eq!(shell_word("ü ü"), "'ü ü'");
-    }
-
-    #[test]
-    fn moments_are_written_as_everyone_writes_them() {
-        let at = |seconds| utc(UNIX_EPOCH + Duration::from_secs(seconds));
-
-        assert_eq!(at(0), "1970-01-01T00:00:00Z");
-        assert_eq!(at(951_827_696), "2000-02-29T12:34:56Z");
-        assert_eq!(at(1_772_368_205), "2026-03-01T12:30:05Z");
-        assert_eq!(at(4_102_444_799), "2099-12-31T23:59:59Z");
     }
 }

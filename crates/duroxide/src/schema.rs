@@ -9,10 +9,7 @@ use reveille::database::{Migration, SchemaSource};
 
 /// Everything a provider's schema is made of.
 pub(crate) static SOURCE: SchemaSource = SchemaSource {
-    migrations: &[
-        Migration { version: 1, name: "ground", sql: include_str!("../sql/migrations/0001_ground.sql") },
-        Migration { version: 2, name: "store", sql: include_str!("../sql/migrations/0002_store.sql") },
-    ],
+    migrations: &[Migration { version: 3, name: "store", sql: include_str!("../sql/migrations/0003_store.sql") }],
     functions: &[],
     release: env!("CARGO_PKG_VERSION"),
 };

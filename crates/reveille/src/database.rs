@@ -3,20 +3,19 @@
 //! Owns every connection of this process to that database: a few shared by callers, one for each lane that asks. Promises
 //! sessions that may write, under READ COMMITTED, with limits on statements and locks; errors that say in one sentence
 //! what is true and what to do; and a [`close`](Database::close) that leaves nothing behind. Refuses servers and schemas
-//! it does not understand. Of messages and jobs it knows the schema that holds them, the names of their queues in hints, and
-//! the questions that the doctor asks about them; it runs none of their statements. Reads no environment; the only files it
-//! reads are the root certificates of the system or of `sslrootcert`.
+//! it does not understand. Knows nothing of messages and jobs: what they keep here is listed in `crate::schema`. Reads no
+//! environment; the only files it reads are the root certificates of the system or of `sslrootcert`.
 //!
 //! Read on in the order of a connection's life: [`options`](DatabaseOptions), `address`, `tls`, `connector`, `driver`,
-//! [`connection`](Connection), [`transaction`](Transaction), `resolve`; beside it `statement`, `lane`, `migrate`, `examine`.
+//! [`connection`](Connection), [`transaction`](Transaction), `resolve`; beside it `statement`, `migrate`.
 
 use std::sync::Arc;
 
 use reveille_wake::Link;
 use tracing::{info, warn};
 
+use crate::{doctor, node};
 use migrate::Migrator;
-use migrate::source::OURS;
 use ping::Probe;
 use pool::{Administering, Pool};
 use shared::Shared;
@@ -24,16 +23,15 @@ use version::Support;
 
 mod address;
 mod cause;
-mod connection;
-mod connector;
+pub(crate) mod connection;
+pub(crate) mod connector;
 mod driver;
-mod durability;
-mod error;
-mod examine;
+pub(crate) mod durability;
+pub(crate) mod error;
 mod explain;
-pub(crate) mod lane;
-mod migrate;
-mod options;
+pub(crate) mod migrate;
+pub(crate) mod options;
+pub(crate) mod pauses;
 mod ping;
 mod pipeline;
 mod plans;
@@ -43,23 +41,23 @@ mod retry;
 mod rights;
 mod schema_name;
 mod session;
-mod shared;
+pub(crate) mod shared;
 mod sqlstate;
 pub(crate) mod statement;
-mod statements;
+pub(crate) mod statements;
 mod tls;
 mod transaction;
 mod version;
-mod wake;
-mod warning;
+pub(crate) mod warning;
 
+pub use crate::doctor::{ConnectionCounts, Examination, ExamineOptions, Facts, Finding, Verdict, XminHolder};
+pub use crate::node::{Herald, HintKey, HubSource, Registration, WakeFigures, WorkSource};
+pub use crate::schema::{migration_script, schema_fingerprint, statements};
 pub use cause::Cause;
 pub use connection::{Connection, Param};
 pub use connector::Purpose;
 pub use durability::Durability;
 pub use error::DatabaseError;
-pub(crate) use examine::stranded;
-pub use examine::{ConnectionCounts, Examination, ExamineOptions, Facts, Finding, Verdict, XminHolder};
 pub use migrate::Migrated;
 pub use migrate::source::{Function, Migration, SchemaSource};
 pub use migrate::status::{Applied, SchemaStatus};
@@ -70,37 +68,39 @@ pub use retry::{Idempotent, Retry};
 pub use schema_name::{SchemaName, SchemaNameError};
 pub use sqlstate::{SqlClass, classify};
 pub use statement::Statement;
-pub use statements::all as statements;
 pub use transaction::{CommitOutcome, Transaction};
 pub use version::ServerVersion;
-pub use wake::{Herald, HintKey, HubSource, Registration, WakeFigures, WorkSource};
 pub use warning::Warning;
-
-/// A hash over every migration and function this program carries: the same fingerprint makes the same schema.
-pub fn schema_fingerprint() -> String {
-    OURS.fingerprint()
-}
-
-/// The migrations after version `from` (0 for all) and all functions, as a script for psql.
-pub fn migration_script(schema: &SchemaName, from: i32) -> String {
-    migrate::script::script(&OURS, schema, from)
-}
 
 /// One PostgreSQL database. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Database {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     pool: Arc<Pool>,
     version: Arc<ServerVersion>,
     warnings: Arc<[Warning]>,
-    wake: Arc<wake::Service>,
+    wake: Arc<node::Service>,
     probe: Arc<Probe>,
 }
 
 impl Database {
-    /// Connect, and look at what we stand on. The schema may still be missing: see [`migrate`](Self::migrate) and
-    /// [`check_schema`](Self::check_schema).
+    /// Connect, and check the server. The schema may still be missing: see [`migrate`](Self::migrate) and
+    /// [`check_schema`](Self::check_schema). One that cannot be upgraded is refused
+    /// ([`DatabaseError::SchemaRetired`]).
     pub async fn connect(options: DatabaseOptions) -> Result<Self, DatabaseError> {
+        let database = Self::connect_to_any_schema(options).await?;
+        match database.refuse_retired_schema().await {
+            Ok(()) => Ok(database),
+            Err(error) => {
+                database.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// As [`connect`](Self::connect), also where the schema cannot be upgraded: to examine or to
+    /// [remove](Self::uninstall) it.
+    pub async fn connect_to_any_schema(options: DatabaseOptions) -> Result<Self, DatabaseError> {
         let settings = options.settings()?;
         let loading = tokio::task::spawn_blocking(|| Shared::load(settings));
         let shared = Arc::new(loading.await.map_err(|_| DatabaseError::Closed)??);
@@ -127,7 +127,7 @@ impl Database {
         }
         info!(server = connection.place().server, %version, schema = %shared.settings.schema, "connected to PostgreSQL");
         drop(connection);
-        let wake = Arc::new(wake::Service::new(Arc::clone(&shared)));
+        let wake = Arc::new(node::Service::new(Arc::clone(&shared)));
         let probe = Arc::new(Probe::new(Arc::clone(&shared)));
         Ok(Self { shared, pool: Arc::new(pool), version: Arc::new(version), warnings: warnings.into(), wake, probe })
     }
@@ -177,11 +177,6 @@ impl Database {
         &self.warnings
     }
 
-    /// Bring the schema to the version this program needs. Safe to call from many processes at once.
-    pub async fn migrate(&self) -> Result<Migrated, DatabaseError> {
-        self.migrator(async |migrator| migrator.up().await).await
-    }
-
     /// Bring the schema to what another crate's source says. For a schema of its own: see
     /// [`with_schema`](Self::with_schema).
     pub async fn migrate_from(&self, source: &'static SchemaSource) -> Result<Migrated, DatabaseError> {
@@ -189,34 +184,9 @@ impl Database {
         Migrator { connection: &mut connection, source }.up().await
     }
 
-    /// Where the schema stands.
-    pub async fn schema_status(&self) -> Result<SchemaStatus, DatabaseError> {
-        let mut connection = self.connection(Purpose::Migrate).await?;
-        Migrator { connection: &mut connection, source: &OURS }.status().await
-    }
-
-    /// Whether this program can work on the schema as it is; the error says why not.
-    pub async fn check_schema(&self) -> Result<(), DatabaseError> {
-        self.schema_status().await?.usable()
-    }
-
-    /// Remove everything we made.
-    pub async fn uninstall(&self, how: Uninstall) -> Result<Uninstalled, DatabaseError> {
-        self.migrator(async |migrator| migrator.uninstall(how).await).await
-    }
-
-    /// On a connection of its own: index builds may take long, and callers need the pool meanwhile.
-    async fn migrator<T>(
-        &self,
-        work: impl AsyncFnOnce(Migrator<'_>) -> Result<T, DatabaseError>,
-    ) -> Result<T, DatabaseError> {
-        let mut connection = self.connection(Purpose::Migrate).await?.patient();
-        work(Migrator { connection: &mut connection, source: &OURS }).await
-    }
-
     /// Read-only answers to "is everything as it should be?", each within a few seconds.
     pub async fn examine(&self, options: &ExamineOptions) -> Examination {
-        examine::examine(self, options).await
+        doctor::examine(self, options).await
     }
 
     /// Wake a source of work for whatever happens in this database. The first one starts the LISTEN connection.

@@ -3,10 +3,17 @@
 //! Everything begins with a [`database::Database`]: connections, schema, statements and the words for what can go wrong
 //! with them.
 
+mod batcher;
 pub mod database;
+mod doctor;
+#[doc(hidden)]
+pub mod exposition;
 pub mod jobs;
 pub mod messages;
+pub mod moment;
+mod node;
 mod rest;
+mod schema;
 
 pub use bytes;
 pub use tokio_postgres;

@@ -40,7 +40,7 @@ mod seek;
 mod trace;
 mod transaction;
 
-pub use crate::database::lane::LaneFigures;
+pub use crate::batcher::LaneFigures;
 pub use browse::{Browse, Found, GroupView, MessageState, Seen};
 pub use dead::{DeadLetter, DeadLetterId, DeadLetterPage, DeadLetters};
 pub use error::{MessagesError, NameError, SharedError};
@@ -54,7 +54,7 @@ pub use name::{GroupName, PartitionName, QueueName};
 pub use options::MessagesOptions;
 pub use page::Page;
 pub use payload::Payload;
-pub use pop::{Next, Pop};
+pub use pop::Pop;
 pub use push::{PushItem, PushOutcome, Pushed};
 pub use queue::{QueueDescription, QueueList, QueueOptions, Space, Switch};
 pub use seek::{SeekTo, Sought};
@@ -86,8 +86,7 @@ struct Parts {
 impl Messages {
     /// How many connections messages of one process open at most beside those of the
     /// [database](crate::database::DatabaseOptions::connections_max): for pushes, for new queues
-    /// and partitions, for settling, and for pops. A program that
-    /// asks for the [`Next`] of a partition has one more.
+    /// and partitions, for settling, and for pops.
     pub const CONNECTIONS: usize = push::LANES.len() + push::MAKERS.len() + settle::LANES.len() + pop::LOOKS.len();
 
     /// On a database whose schema is up to date. Opens no connection yet: each lane does with its first work.

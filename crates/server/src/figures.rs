@@ -3,8 +3,9 @@
 //! Owns the counters of the doors, and those of the wake engine as an observer of it. Next: [`crate::api::metrics`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use prometheus::{Histogram, HistogramOpts};
 use reveille_wake::{Counters, Event, Observer, Outcome};
 
 /// A number that only grows.
@@ -45,37 +46,8 @@ impl Drop for Going<'_> {
     }
 }
 
-/// Bounds of the histogram, in microseconds.
-pub(crate) const BUCKETS: [u64; 12] =
-    [250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000];
-
-/// How long something took.
-#[derive(Debug, Default)]
-pub(crate) struct Histogram {
-    buckets: [AtomicU64; BUCKETS.len()],
-    all: AtomicU64,
-    sum_us: AtomicU64,
-}
-
-impl Histogram {
-    fn note(&self, us: u64) {
-        if let Some(bucket) = BUCKETS.iter().position(|bound| us <= *bound) {
-            self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
-        }
-        self.all.fetch_add(1, Ordering::Relaxed);
-        self.sum_us.fetch_add(us, Ordering::Relaxed);
-    }
-
-    /// How many took at most as long as each bound, how many there were, and how long they took together.
-    pub(crate) fn read(&self) -> ([u64; BUCKETS.len()], u64, u64) {
-        let mut upto = 0;
-        let cumulated = std::array::from_fn(|bucket: usize| {
-            upto += self.buckets[bucket].load(Ordering::Relaxed);
-            upto
-        });
-        (cumulated, self.all.load(Ordering::Relaxed), self.sum_us.load(Ordering::Relaxed))
-    }
-}
+/// Bounds of the histogram, in seconds.
+const BUCKETS: [f64; 12] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
 
 /// Everything that is counted.
 #[derive(Debug)]
@@ -111,6 +83,8 @@ pub(crate) struct Figures {
 
 impl Default for Figures {
     fn default() -> Self {
+        let help = "From a ring to the end of the look it caused.";
+        let latency = HistogramOpts::new("reveille_wake_latency_seconds", help).buckets(BUCKETS.to_vec());
         Self {
             started: Instant::now(),
             push_requests: Counter::default(),
@@ -133,7 +107,7 @@ impl Default for Figures {
             panics: Counter::default(),
             parked: Ongoing::default(),
             wake: Counters::default(),
-            wake_latency: Histogram::default(),
+            wake_latency: Histogram::with_opts(latency).expect("the bounds rise, and the name is letters"),
             looked_keys: Counter::default(),
             rung_at: AtomicU64::new(0),
         }
@@ -163,7 +137,8 @@ impl Observer for Figures {
                 self.looked_keys.add(*keys);
                 let rung_at = self.rung_at.swap(0, Ordering::Relaxed);
                 if rung_at != 0 {
-                    self.wake_latency.note(self.now_us().saturating_sub(rung_at));
+                    let us = self.now_us().saturating_sub(rung_at);
+                    self.wake_latency.observe(Duration::from_micros(us).as_secs_f64());
                 }
             }
             _ => {}
@@ -185,13 +160,13 @@ mod tests {
 
         figures.observe(&rung(0));
         figures.observe(&looked);
-        assert_eq!(figures.wake_latency.read().1, 0, "nobody waited");
+        assert_eq!(figures.wake_latency.get_sample_count(), 0, "nobody waited");
         figures.observe(&rung(1));
         figures.observe(&rung(1));
         figures.observe(&looked);
         figures.observe(&looked);
 
-        assert_eq!(figures.wake_latency.read().1, 1);
+        assert_eq!(figures.wake_latency.get_sample_count(), 1);
         assert_eq!(
             (figures.wake.rings(Cause::Pushed), figures.fruitful_looks(), figures.looked_keys.read()),
             (3, 3, 9)

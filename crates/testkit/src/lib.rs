@@ -7,6 +7,8 @@
 //! - [`Pooler`]: a transaction pooler before a test's database.
 //! - [`generic_plan`]: what plan the server makes of a statement.
 //! - [`plain_queue`]: the smallest queue that can be woken, for tests and benches of the wake engine.
+//! - [`world`]: the queues of one database as two processes have them.
+//! - [`scenario`]: what programs share that run scenarios and end in figures.
 //! - [`Events`]: a growing list that tests wait on, instead of time.
 //! - [`chosen`]: a number that whoever runs a test may choose.
 //!
@@ -24,9 +26,12 @@ mod database;
 mod leftovers;
 mod plan;
 mod pooler;
+mod retired;
 mod template;
 
 pub mod plain_queue;
+pub mod scenario;
+pub mod world;
 
 pub use chosen::chosen;
 pub use cluster::{Shutdown, TestCluster};

@@ -1,41 +1,24 @@
-//! The smallest queue that can be woken: one plain table, as any application may have.
+//! The smallest queue that can be woken, for tests and benches of the wake engine.
 //!
-//! Owns the table `todo`, the claim, and a [`Node`]: a database, a hub and a dispatcher together, as one process would
-//! have them. The engine's tests and benches run on it, so that they say something about the engine and not about a door.
+//! The queue itself is the example `examples/own_table`. Owns a [`Node`]: a database, a hub and a dispatcher together, as
+//! one process would have them, with everything that the engine did to be waited for.
 
 mod node;
-mod source;
 
 pub use node::{Node, NodeOptions};
-pub use source::{Taken, Todo};
+pub use own_table::SOURCE;
 
 use tokio_postgres::Client;
-
-/// The name of the source in hints.
-pub const SOURCE: &str = "todo";
-
-/// The next due of every waited queue, by the database's clock: one step into the index for each, however long it is.
-pub(crate) const SURVEY: &str = "select waited.key, extract(epoch from next.due_at - clock_timestamp())::float8 as due_s \
-     from unnest({keys}) as waited (key) \
-     cross join lateral (select due_at from public.todo where queue = waited.key order by due_at limit 1) as next \
-     where next.due_at < clock_timestamp() + make_interval(secs => {horizon})";
 
 /// Makes the table.
 ///
 /// # Panics
 /// When it cannot be made.
 pub async fn create(client: &Client) {
-    let table = "create table todo (
-            id bigint generated always as identity primary key,
-            queue text not null,
-            due_at timestamptz not null default clock_timestamp(),
-            epoch bigint not null default 0
-        );
-        create index todo_due on todo (queue, due_at)";
-    client.batch_execute(table).await.expect("a table can be made");
+    own_table::create(client).await.expect("a table can be made");
 }
 
-/// Adds `count` rows to a queue, behind the engine's back: no hint, no ring.
+/// Adds `count` rows to a queue, behind the engine's back: no hint, no wake-up.
 ///
 /// # Panics
 /// When it cannot.

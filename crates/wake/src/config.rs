@@ -81,8 +81,11 @@ impl LongPollConfig {
             ("notify_delivery_timeout", self.notify_delivery_timeout),
         ];
         let mut faults = Vec::new();
-        faults.extend(positive.into_iter().filter(|(_, time)| time.is_zero()).map(ConfigFault::zero));
-        faults.extend(bounded.into_iter().filter(|(_, time)| *time > LONGEST).map(ConfigFault::too_long));
+        faults.extend(
+            positive.into_iter().filter(|(_, time)| time.is_zero()).map(|(setting, _)| ConfigFault::Zero { setting }),
+        );
+        let too_long = bounded.into_iter().filter(|(_, time)| *time > LONGEST);
+        faults.extend(too_long.map(|(setting, value)| ConfigFault::TooLong { setting, value }));
         if faults.is_empty() { Ok(self) } else { Err(ConfigFaults(faults)) }
     }
 
@@ -141,16 +144,6 @@ pub enum ConfigFault {
         /// Its value.
         value: Duration,
     },
-}
-
-impl ConfigFault {
-    fn zero((setting, _): (&'static str, Duration)) -> Self {
-        Self::Zero { setting }
-    }
-
-    fn too_long((setting, value): (&'static str, Duration)) -> Self {
-        Self::TooLong { setting, value }
-    }
 }
 
 impl fmt::Display for ConfigFault {

@@ -113,7 +113,8 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         &mut self,
         keys: Arc<[K]>,
         ask: A,
-        stands: (Patience, Instant),
+        patience: Patience,
+        since: Instant,
     ) -> Result<(DemandId, Option<Waker>), Refused> {
         if self.closed {
             return Err(Refused::Closed);
@@ -122,7 +123,6 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         if self.all.len().max(self.news.arrived.len()) >= self.limit {
             return Err(Refused::Waiters { limit: self.limit });
         }
-        let (patience, since) = stands;
         self.ids += 1;
         let id = DemandId(self.ids);
         for key in keys.iter() {

@@ -79,7 +79,7 @@ impl<K: Key> Hub<K> {
 
     /// The same, after whoever looks was told where: it may then leave out everything else, as long as every ring says so.
     pub fn ring_told(&self, key: &K, cause: Cause) {
-        let wakes = self.board().ring_told(key, (cause, true), clock::now());
+        let wakes = self.board().ring_told(key, cause, true, clock::now());
         self.rung(cause, wakes);
     }
 

@@ -65,11 +65,9 @@ mod outcome;
 mod refused;
 
 mod clock;
-mod jitter;
 mod sync;
 
 mod dues;
-mod flight;
 mod hub;
 mod link;
 
@@ -92,7 +90,6 @@ pub use config::{ConfigFault, ConfigFaults, LongPollConfig};
 pub use demand::{Answer, DemandId, Patience, Ticket};
 pub use dispatcher::{Dispatcher, DispatcherHandle, DispatcherOptions};
 pub use dues::{DueSource, Dues, Fired};
-pub use flight::{Finish, Flight, Flights, Start};
 pub use hub::{Armed, Hub, HubOptions, Key, Look, Policy, Rung, RungKey, Runner, Stretch, Waited, Watch};
 pub use link::{Link, LinkState};
 pub use observe::{Counters, Event, Observer};

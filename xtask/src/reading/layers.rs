@@ -23,6 +23,16 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
+    /// Takes a text apart, of which the layer of each byte is known.
+    pub(crate) fn of(text: &str, kinds: &[Layer]) -> Self {
+        let letters = |own: Layer| {
+            let letter =
+                move |(at, letter): (usize, char)| if kinds[at] == own || letter == '\n' { letter } else { ' ' };
+            text.char_indices().map(letter).collect()
+        };
+        Self { code: letters(Layer::Code), comments: letters(Layer::Comment), quoted: letters(Layer::Quoted) }
+    }
+
     /// Takes a text apart; `stretch_at` says what begins at a position and where it ends (always further on).
     pub(crate) fn split(text: &str, stretch_at: fn(&[char], usize) -> (Layer, usize)) -> Self {
         let letters: Vec<char> = text.chars().collect();

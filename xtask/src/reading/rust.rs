@@ -1,59 +1,55 @@
-//! Where comments and strings of Rust begin and end.
+//! Rust source as tokens, and the same taken apart into layers.
+//!
+//! Reads with `proc-macro2`, which knows where strings, characters, lifetimes and comments end.
 
-use super::layers::{Escapes, Layer, Layers, end_of_block_comment, end_of_line, end_of_quoted, stands_at};
-use super::words::in_identifier;
+use std::str::FromStr;
 
-/// Takes Rust source apart; character literals count as quoted text.
+use proc_macro2::{Span, TokenStream, TokenTree};
+
+use super::layers::{Layer, Layers};
+
+/// The tokens of a file; none of a file that is no Rust, which the compiler says better.
+pub(crate) fn tokens(text: &str) -> TokenStream {
+    TokenStream::from_str(text).unwrap_or_default()
+}
+
+/// Takes Rust source apart; literals count as quoted text. What no token covers is a comment, or blank.
 pub(crate) fn layers(text: &str) -> Layers {
-    Layers::split(text, stretch_at)
+    let mut kinds = vec![Layer::Comment; text.len()];
+    mark(tokens(text), text, &mut kinds);
+    Layers::of(text, &kinds)
 }
 
-fn stretch_at(letters: &[char], at: usize) -> (Layer, usize) {
-    if stands_at(letters, at, "//") {
-        return (Layer::Comment, end_of_line(letters, at));
-    }
-    if stands_at(letters, at, "/*") {
-        return (Layer::Comment, end_of_block_comment(letters, at));
-    }
-    match letters[at] {
-        '"' => (Layer::Quoted, end_of_quoted(letters, at, '"', Escapes::Backslash)),
-        '\'' => end_of_character(letters, at).map_or((Layer::Code, at + 1), |end| (Layer::Quoted, end)),
-        letter if in_identifier(letter) => identifier_or_prefixed_string(letters, at),
-        _ => (Layer::Code, at + 1),
-    }
-}
-
-/// The end of a character literal, or nothing when the quote opens a lifetime.
-fn end_of_character(letters: &[char], at: usize) -> Option<usize> {
-    match (letters.get(at + 1), letters.get(at + 2)) {
-        (Some('\\'), _) => Some(end_of_quoted(letters, at, '\'', Escapes::Backslash)),
-        (Some(_), Some('\'')) => Some(at + 3),
-        _ => None,
-    }
-}
-
-fn identifier_or_prefixed_string(letters: &[char], at: usize) -> (Layer, usize) {
-    let end = letters[at..].iter().position(|&letter| !in_identifier(letter)).map_or(letters.len(), |n| at + n);
-    let word: String = letters[at..end].iter().collect();
-    match word.as_str() {
-        "b" | "c" if stands_at(letters, end, "\"") => {
-            (Layer::Quoted, end_of_quoted(letters, end, '"', Escapes::Backslash))
+fn mark(tokens: TokenStream, text: &str, kinds: &mut [Layer]) {
+    let mut cover = |span: Span, layer: Layer| {
+        let place = span.byte_range();
+        let is_comment = ["//", "/*"].iter().any(|opening| text[place.clone()].starts_with(opening));
+        // A comment for rustdoc is an attribute among the tokens.
+        kinds[place].fill(if is_comment { Layer::Comment } else { layer });
+    };
+    let mut inner = Vec::new();
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) if text[group.span().byte_range()].starts_with('/') => {}
+            TokenTree::Group(group) => {
+                cover(group.span_open(), Layer::Code);
+                cover(group.span_close(), Layer::Code);
+                inner.push(group.stream());
+            }
+            TokenTree::Literal(literal) if is_number(&text[literal.span().byte_range()]) => {
+                cover(literal.span(), Layer::Code);
+            }
+            TokenTree::Literal(literal) => cover(literal.span(), Layer::Quoted),
+            TokenTree::Ident(_) | TokenTree::Punct(_) => cover(token.span(), Layer::Code),
         }
-        "r" | "br" | "cr" => end_of_raw_string(letters, end).map_or((Layer::Code, end), |end| (Layer::Quoted, end)),
-        _ => (Layer::Code, end),
+    }
+    for stream in inner {
+        mark(stream, text, kinds);
     }
 }
 
-/// The end of a raw string whose `#`s or quote begin at `at`, or nothing when a raw identifier begins there.
-fn end_of_raw_string(letters: &[char], at: usize) -> Option<usize> {
-    let hashes = letters[at..].iter().take_while(|&&letter| letter == '#').count();
-    if !stands_at(letters, at + hashes, "\"") {
-        return None;
-    }
-    let closing = format!("\"{}", "#".repeat(hashes));
-    let body = at + hashes + 1;
-    let end = (body..letters.len()).find(|&here| stands_at(letters, here, &closing));
-    Some(end.map_or(letters.len(), |here| here + closing.len()))
+fn is_number(literal: &str) -> bool {
+    literal.starts_with(|first: char| first.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -72,10 +68,18 @@ mod tests {
     }
 
     #[test]
-    fn raw_strings_end_at_their_own_mark() {
-        let layers = layers(r##"f(r#"a " b"#, br"c\", b"d\"e", r#type)"##);
+    fn documentation_is_a_comment() {
+        let layers = layers("//! One.\n/// Two.\nfn f() {}\n/** three */ fn g() {}\n");
 
-        assert_eq!(layers.code.split_whitespace().collect::<String>(), "f(,,,r#type)");
+        assert_eq!(layers.code.split_whitespace().collect::<String>(), "fnf(){}fng(){}");
+        assert_eq!(layers.comments.split_whitespace().collect::<String>(), "//!One.///Two./**three*/");
+    }
+
+    #[test]
+    fn raw_strings_end_at_their_own_mark() {
+        let layers = layers(r##"f(r#"a " b"#, br"c\", b"d\"e", r#type, 1)"##);
+
+        assert_eq!(layers.code.split_whitespace().collect::<String>(), "f(,,,r#type,1)");
     }
 
     #[test]
@@ -87,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_layer_keeps_the_lines() {
-        let text = "a\n\"b\nc\"\n// d\n/* e\n*/ f\n";
+        let text = "a\n\"b\nc\"\n// d\n/* é\n*/ f\n";
 
         let layers = layers(text);
 

@@ -1,7 +1,7 @@
 //! The change log exists and has a place for the next entry.
 
 use super::Fault;
-use crate::reading::markdown::prose;
+use crate::reading::markdown::Parts;
 use crate::tree::Tree;
 
 const PATH: &str = "CHANGELOG.md";
@@ -11,7 +11,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
         let sentence = "is missing, so users cannot see what changed; create it with a heading \"## Unreleased\"";
         return vec![Fault::new(PATH, 1, sentence)];
     };
-    if prose(&file.text).filter_map(|line| line.heading()).any(opens_a_release) {
+    if Parts::of(&file.text).headings.iter().any(|heading| opens_a_release(&heading.text)) {
         return Vec::new();
     }
     let sentence = "has no heading of a release, so an entry has no place to go; add \"## Unreleased\"";

@@ -12,6 +12,9 @@ use crate::tree::{File, Tree};
 use manifest::{Dependency, Manifest, Section};
 
 const TESTKIT: &str = "reveille-testkit";
+const CHAOS: &str = "reveille-chaos";
+/// The example that tests and benches of the wake engine run on.
+const OWN_TABLE: &str = "own-table";
 /// What tests and examples of any crate may stand on.
 const FOR_TESTS: &[&str] = &[TESTKIT, "reveille-embedded"];
 
@@ -25,7 +28,7 @@ struct Package {
 }
 
 const PACKAGES: &[Package] = &[
-    Package { name: "reveille-wake", uses: &[], only: Some(&["tokio"]), publishes: true },
+    Package { name: "reveille-wake", uses: &[], only: Some(&["fastrand", "tokio"]), publishes: true },
     Package { name: "reveille-embedded", uses: &[], only: None, publishes: true },
     Package { name: "reveille", uses: &["reveille-wake"], only: None, publishes: true },
     Package { name: "reveille-server", uses: &["reveille", "reveille-wake"], only: None, publishes: true },
@@ -36,15 +39,30 @@ const PACKAGES: &[Package] = &[
         only: None,
         publishes: true,
     },
+    Package { name: OWN_TABLE, uses: &["reveille", "reveille-wake"], only: None, publishes: false },
     Package {
         name: TESTKIT,
-        uses: &["reveille", "reveille-wake", "reveille-embedded", "reveille-server", "reveille-duroxide"],
+        uses: &["reveille", "reveille-wake", "reveille-embedded", "reveille-server", "reveille-duroxide", OWN_TABLE],
+        only: None,
+        publishes: false,
+    },
+    Package {
+        name: CHAOS,
+        uses: &["reveille", "reveille-embedded", "reveille-duroxide", TESTKIT],
         only: None,
         publishes: false,
     },
     Package {
         name: "reveille-bench",
-        uses: &["reveille", "reveille-wake", "reveille-embedded", "reveille-server", "reveille-duroxide", TESTKIT],
+        uses: &[
+            "reveille",
+            "reveille-wake",
+            "reveille-embedded",
+            "reveille-server",
+            "reveille-duroxide",
+            TESTKIT,
+            CHAOS,
+        ],
         only: None,
         publishes: false,
     },
@@ -66,17 +84,19 @@ const SHAPING: &[Shaping] = &[
             "reveille-server",
             "reveille-duroxide",
             "reveille-cli",
+            OWN_TABLE,
             TESTKIT,
+            CHAOS,
             "reveille-bench",
         ],
     },
     Shaping {
         names: &["tokio-postgres", "tokio-postgres-rustls", "deadpool", "deadpool-postgres"],
-        users: &["reveille", "reveille-duroxide", TESTKIT, "reveille-bench"],
+        users: &["reveille", "reveille-duroxide", OWN_TABLE, TESTKIT, CHAOS, "reveille-bench"],
     },
     Shaping { names: &["axum"], users: &["reveille-server", "reveille-cli", TESTKIT, "reveille-bench"] },
-    Shaping { names: &["clap"], users: &["reveille-cli", "reveille-bench"] },
-    Shaping { names: &["duroxide"], users: &["reveille-duroxide", "reveille-cli", TESTKIT, "reveille-bench"] },
+    Shaping { names: &["clap"], users: &["reveille-cli", CHAOS, "reveille-bench"] },
+    Shaping { names: &["duroxide"], users: &["reveille-duroxide", "reveille-cli", TESTKIT, CHAOS, "reveille-bench"] },
 ];
 
 pub(super) fn check(tree: &Tree) -> Vec<Fault> {
@@ -88,7 +108,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
 /// `bench/peers` is a workspace of its own, for rival crates.
 fn is_member(path: &str) -> bool {
     let Some(directory) = path.strip_suffix("/Cargo.toml") else { return false };
-    matches!(directory, "xtask" | "bench") || directory.strip_prefix("crates/").is_some_and(|name| !name.contains('/'))
+    matches!(directory, "xtask" | "bench" | "chaos" | "examples/own_table")
+        || directory.strip_prefix("crates/").is_some_and(|name| !name.contains('/'))
 }
 
 fn judge(workspace: &str, file: &File) -> Vec<Fault> {

@@ -2,7 +2,7 @@
 
 use super::Fault;
 use super::numbering::{self, Numbered};
-use crate::reading::markdown::prose;
+use crate::reading::markdown::Parts;
 use crate::tree::{File, Tree};
 
 const DIRECTORY: &str = "docs/decisions/";
@@ -18,7 +18,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
         }
         faults.extend(missing_headings(file));
     }
-    faults.extend(numbering::judge(&numbered));
+    faults.extend(numbering::judge(&numbered, 1));
     faults
 }
 
@@ -30,8 +30,8 @@ fn number(path: &str) -> Option<u32> {
 }
 
 fn missing_headings(file: &File) -> Vec<Fault> {
-    let present: Vec<&str> = prose(&file.text).filter_map(|line| line.heading()).collect();
-    let missing = HEADINGS.iter().filter(|wanted| !present.iter().any(|found| found.eq_ignore_ascii_case(wanted)));
+    let present = Parts::of(&file.text).headings;
+    let missing = HEADINGS.iter().filter(|wanted| !present.iter().any(|found| found.text.eq_ignore_ascii_case(wanted)));
     missing
         .map(|wanted| {
             let sentence = format!("has no heading \"{wanted}\", so a reader cannot weigh the decision again; add it");

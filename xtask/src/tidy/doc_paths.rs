@@ -5,35 +5,41 @@
 //! patterns, and paths in fenced code.
 
 use super::Fault;
-use crate::reading::markdown::{Line, prose};
+use crate::reading::markdown::{Part, Parts};
 use crate::tree::{File, Tree};
 
-const WELL_KNOWN: &[&str] = &["crates", "docs", "bench", "xtask", "scripts", "src", "tests", "sql", ".ci"];
+const WELL_KNOWN: &[&str] =
+    &["crates", "docs", "examples", "bench", "chaos", "xtask", "scripts", "src", "tests", "sql", ".ci"];
 const ENDINGS: &[&str] = &[".md", ".rs", ".sql", ".toml"];
 /// What stands for a number in the pattern of a name.
 const PATTERN: &str = "NNNN";
 
 pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     let documents = tree.with_extension("md").filter(|file| is_document(&file.path));
-    documents.flat_map(|file| prose(&file.text).flat_map(move |line| judge(tree, file, line))).collect()
+    documents.flat_map(|file| judge(tree, file)).collect()
 }
 
 fn is_document(path: &str) -> bool {
     !path.contains('/') || path.starts_with("docs/") || path.starts_with("crates/")
 }
 
-fn judge(tree: &Tree, file: &File, line: Line<'_>) -> Vec<Fault> {
-    let links = line.link_targets().into_iter().chain(line.definition_target()).filter_map(as_path);
-    let links = links.filter(|path| !leads_to(tree, &file.path, path));
-    let spans = line.code_spans().into_iter().filter_map(as_path).filter(|path| is_ours(tree, path));
-    let spans = spans.filter(|path| !leads_to(tree, "", path) && !leads_to(tree, &file.path, path));
+fn judge(tree: &Tree, file: &File) -> Vec<Fault> {
+    let parts = Parts::of(&file.text);
+    let links = parts.link_targets.iter().filter_map(named).filter(|(path, _)| !leads_to(tree, &file.path, path));
+    let spans = parts.code_spans.iter().filter_map(named).filter(|(path, _)| is_ours(tree, path));
+    let spans = spans.filter(|(path, _)| !leads_to(tree, "", path) && !leads_to(tree, &file.path, path));
     let missing = links.chain(spans);
     missing
-        .map(|path| {
+        .map(|(path, line)| {
             let sentence = format!("names {path}, which does not exist; a reader would look in vain, so name it right");
-            Fault::new(&*file.path, line.number, sentence)
+            Fault::new(&*file.path, line, sentence)
         })
         .collect()
+}
+
+/// The path that a part of a document names, and its line.
+fn named(part: &Part) -> Option<(&str, usize)> {
+    as_path(&part.text).map(|path| (path, part.line))
 }
 
 /// The path in a token, without its anchor or line number, when it looks like a relative one.

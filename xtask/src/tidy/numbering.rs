@@ -1,4 +1,4 @@
-//! Numbered files: `0001`, `0002` and so on, none missing and none twice.
+//! Numbered files: `0001`, `0002` and so on from a first number, none missing and none twice.
 
 use super::Fault;
 
@@ -17,10 +17,10 @@ pub(super) fn number_of(stem: &str, separator: char) -> Option<u32> {
     well_formed.then(|| number.parse().ok()).flatten()
 }
 
-/// Judges files in the order of their paths: each number is one more than the one before, from 1.
-pub(super) fn judge(files: &[Numbered<'_>]) -> Vec<Fault> {
+/// Judges files in the order of their paths: each number is one more than the one before, beginning with `first`.
+pub(super) fn judge(files: &[Numbered<'_>], first: u32) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let mut last = 0;
+    let mut last = first.saturating_sub(1);
     for file in files {
         let next = last + 1;
         if file.number < next {

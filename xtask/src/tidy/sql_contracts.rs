@@ -1,7 +1,8 @@
 //! Every SQL file under a `sql` directory states its contract, is used in one place, and reads like the others.
 //!
 //! A query and a migration say what they lock, for that is what the next writer must know; a function says what it is
-//! for. Which queries are hot, and so must name their plan, only the plan tests know.
+//! for. A dump of a schema, `sql/schema.sql`, is for reading: it locks nothing, and a test compares it with what is
+//! made. Which queries are hot, and so must name their plan, only the plan tests know.
 //!
 //! Next: [`mentions`], which finds where a file is used.
 
@@ -12,6 +13,7 @@ use super::numbering::{self, Numbered};
 use crate::reading::sql;
 use crate::reading::words::{find_word, line_of};
 use crate::tree::{File, Tree};
+use mentions::Users;
 
 const KEYWORDS: &[&str] = &["SELECT", "INSERT", "UPDATE", "DELETE", "FROM", "WHERE"];
 
@@ -21,6 +23,7 @@ enum Kind {
     Query,
     Migration,
     Function,
+    Dump,
 }
 
 pub(super) fn check(tree: &Tree) -> Vec<Fault> {
@@ -31,7 +34,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     let migrations: Vec<&str> =
         files.iter().filter(|(_, kind)| *kind == Kind::Migration).map(|(file, _)| file.path.as_str()).collect();
     faults.extend(judge_migration_names(&migrations));
-    faults.extend(mentions::judge(tree, files.iter().map(|(file, _)| file.path.as_str())));
+    let users = |kind| if kind == Kind::Dump { Users::Tests } else { Users::Beside };
+    faults.extend(mentions::judge(tree, files.iter().map(|&(file, kind)| (file.path.as_str(), users(kind)))));
     faults
 }
 
@@ -40,6 +44,7 @@ fn kind(path: &str) -> Option<Kind> {
     let directories: Vec<&str> = directory_of(path).split('/').skip_while(|name| *name != "sql").collect();
     match directories[..] {
         [] => None,
+        ["sql"] if path.ends_with("/schema.sql") => Some(Kind::Dump),
         [..] if directories.contains(&"migrations") => Some(Kind::Migration),
         [..] if directories.contains(&"functions") => Some(Kind::Function),
         [..] => Some(Kind::Query),
@@ -55,7 +60,7 @@ fn judge_header(file: &File, kind: Kind) -> impl Iterator<Item = Fault> {
         sentences.push("does not open with a comment that says in a sentence what it does; add it as the first line");
     }
     let states_locks = |line: &str| line.strip_prefix("locks:").is_some_and(|what| !what.trim().is_empty());
-    if kind != Kind::Function && !sql::header(&file.text).any(states_locks) {
+    if !matches!(kind, Kind::Function | Kind::Dump) && !sql::header(&file.text).any(states_locks) {
         sentences
             .push("does not state what it locks, so nobody knows what it blocks; add \"-- locks: …\" to its header");
     }
@@ -73,7 +78,7 @@ fn judge_keywords(file: &File) -> impl Iterator<Item = Fault> {
     faults.collect::<Vec<_>>().into_iter()
 }
 
-/// Each directory of migrations is numbered by itself.
+/// Each directory of migrations is numbered by itself. Its first file may have any number: older ones may have been retired.
 fn judge_migration_names(paths: &[&str]) -> Vec<Fault> {
     let mut faults = Vec::new();
     for directory in paths.chunk_by(|left, right| directory_of(left) == directory_of(right)) {
@@ -85,7 +90,8 @@ fn judge_migration_names(paths: &[&str]) -> Vec<Fault> {
                 None => faults.push(Fault::new(path, 1, BADLY_NAMED)),
             }
         }
-        faults.extend(numbering::judge(&numbered));
+        let first = numbered.first().map_or(1, |first| first.number.max(1));
+        faults.extend(numbering::judge(&numbered, first));
     }
     faults
 }

@@ -16,7 +16,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     for file in tree.with_extension("rs") {
         let layers = rust::layers(&file.text);
         let found = judge_comments(&layers.comments).chain(judge_calls(&layers.code));
-        let found = found.chain(Attribute::all_in(&layers.code).flat_map(|attribute| judge_attribute(&attribute)));
+        let found =
+            found.chain(Attribute::all_in(&file.text).into_iter().flat_map(|attribute| judge_attribute(&attribute)));
         faults.extend(found.map(|(line, sentence)| Fault::new(&*file.path, line, sentence)));
     }
     for file in tree.with_extension("sql") {
@@ -48,7 +49,7 @@ fn judge_calls(code: &str) -> impl Iterator<Item = (usize, &'static str)> {
     found.map(|at| (line_of(code, at), "panics where work is missing; write it, or leave the door out until it exists"))
 }
 
-fn judge_attribute(attribute: &Attribute<'_>) -> Vec<(usize, &'static str)> {
+fn judge_attribute(attribute: &Attribute) -> Vec<(usize, &'static str)> {
     let mut sentences = Vec::new();
     if attribute.is("ignore") {
         sentences.push("ignores a test, so the rule it tests rots; make it pass, or delete it with its rule");
@@ -57,8 +58,7 @@ fn judge_attribute(attribute: &Attribute<'_>) -> Vec<(usize, &'static str)> {
         sentences
             .push("allows a lint for ever, needed or not; write #[expect(…, reason = \"…\")], which ends by itself");
     }
-    if attribute.is("expect") && attribute.arguments_of("expect").any(|list| find_word(list, "reason").next().is_none())
-    {
+    if attribute.is("expect") && !attribute.says("reason") {
         sentences.push("expects a lint without saying why; add reason = \"…\"");
     }
     sentences.into_iter().map(|sentence| (attribute.line, sentence)).collect()

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use reveille_testkit::scenario::process::Processes;
+use reveille_testkit::scenario::{Report, progress};
+
 use super::load::{Load, Queue, Step};
 use super::single::{self, Door};
 use super::{Field, PUSHERS, Site, USUAL_PARTITIONS};
-use crate::bench::progress;
 use crate::measure::{median, ratio};
-use crate::process::Processes;
-use crate::report::Report;
 use crate::server::Serving;
 
 /// Who takes part besides us; where everything goes to one partition, only the first.

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use reveille::uuid::Uuid;
+use reveille_testkit::scenario::quantile;
+use reveille_testkit::scenario::wire::Wire;
 use tokio::sync::Mutex;
 
-use crate::measure::{counted, quantile};
+use crate::measure::counted;
 use crate::popped::{Message, ack, body, messages};
 use crate::server::Serving;
-use crate::wire::Wire;
 
 /// With its quotes, the payload of every message has a hundred bytes.
 const BODY: usize = 98;

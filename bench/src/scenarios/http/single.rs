@@ -23,6 +23,7 @@ use bytes::Bytes;
 use reveille::database::{Database, DatabaseOptions};
 use reveille::messages::{Messages, MessagesOptions, PartitionName, Payload, Pop, PushItem, QueueName};
 use reveille::uuid::Uuid;
+use reveille_testkit::scenario::wire::{Incoming, Wire};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::net::TcpListener;
@@ -32,7 +33,6 @@ use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::server::Serving;
-use crate::wire::{Incoming, Wire};
 
 /// The first argument that makes this program that server.
 pub(crate) const CHILD: &str = "serve-one-statement-per-request";

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::Context;
+use reveille_testkit::scenario::Plain;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::ours::{CHILD, HOLDS, enqueue_by_sql};
 use super::{DEPTH, Field, OURS, QUEUE, ROOM_PER_S, Settings};
-use crate::notify::{self, Plain};
 use crate::peer::{Peer, numbers, order};
 
 /// Jobs that run when their worker is killed.
@@ -27,7 +27,7 @@ impl Field<'_> {
         }
         for _ in 0..self.bench.pick(1, 3) {
             let url = self.cluster.url_of(OURS);
-            let (plain, team) = (notify::connect(&url).await?, &mut self.teams[0]);
+            let (plain, team) = (Plain::connect(&url).await?, &mut self.teams[0]);
             team.clear().await?;
             let mut victim = Peer::start(OURS, &std::env::current_exe()?, &[CHILD, &url, HOLDS])?;
             victim.ask(json!({ "do": "work", "queues": [QUEUE], "settings": "default", "limit": HELD })).await?;
@@ -67,7 +67,7 @@ impl Field<'_> {
             return Ok(());
         }
         let rounds = self.bench.pick(1, 3);
-        let plain = notify::connect(&self.cluster.url_of(OURS)).await?;
+        let plain = Plain::connect(&self.cluster.url_of(OURS)).await?;
         let mut shift = self.shift(Settings::Default, 1, DEPTH, 0);
         shift.limit = DEPTH + (rounds + 1) * (OPEN.as_secs() + 5) * ROOM_PER_S / 3;
         let team = &mut self.teams[0];

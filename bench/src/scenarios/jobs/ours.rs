@@ -7,9 +7,8 @@ use async_trait::async_trait;
 use jobload::{Args, Books, Queue, Settings, Way, Working};
 use reveille::database::{Database, DatabaseOptions};
 use reveille::jobs::{Job, Jobs, JobsOptions, NewJob, RunningWorker, Worker};
+use reveille_testkit::scenario::Plain;
 use tokio::sync::Mutex;
-
-use crate::notify::{self, Plain};
 
 /// The first argument that makes this program the child which measures our queue.
 pub(crate) const CHILD: &str = "measure-reveille-jobs";
@@ -29,7 +28,7 @@ pub(crate) fn measure(url: &str, manner: Option<&str>) -> anyhow::Result<()> {
     runtime.block_on(async {
         let database = Database::connect(DatabaseOptions::new(url)).await?;
         let jobs = Jobs::open(&database, JobsOptions::default());
-        let plain = notify::connect(url).await?;
+        let plain = Plain::connect(url).await?;
         jobload::serve(Ours { database, jobs, plain, url: url.to_owned(), spare: Mutex::default(), holds }).await
     })
 }
@@ -74,7 +73,7 @@ impl Queue for Ours {
                 let spare = self.spare.lock().await.pop();
                 let mut plain = match spare {
                     Some(plain) => plain,
-                    None => notify::connect(&self.url).await?,
+                    None => Plain::connect(&self.url).await?,
                 };
                 let transaction = plain.client.transaction().await?;
                 self.jobs.enqueue_copy_in(&transaction, new_jobs(queue, jobs)?).await?;

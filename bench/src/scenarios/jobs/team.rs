@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use futures_util::future::try_join_all;
+use reveille_testkit::scenario::Plain;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::notify;
 use crate::peer::{Peer, number, order};
 
 /// The queue of all jobs, where nothing else is said.
@@ -81,7 +81,7 @@ impl Team {
         name: &'static str,
         workers: usize,
     ) -> anyhow::Result<Self> {
-        let admin = notify::connect(&cluster.url()).await?;
+        let admin = Plain::connect(&cluster.url()).await?;
         admin.client.batch_execute(&format!("create database {name}")).await?;
         let url = cluster.url_of(name);
         let child = || match name {

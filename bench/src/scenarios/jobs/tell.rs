@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use reveille_testkit::scenario::{Report, progress};
+
 use super::{Account, NAMES, PROCESSES, Settings, loads};
-use crate::bench::progress;
 use crate::measure::{median, ratio};
-use crate::report::Report;
 
 type Rates = Vec<f64>;
 

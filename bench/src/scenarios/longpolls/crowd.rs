@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use futures_util::future::try_join_all;
+use reveille_testkit::scenario::wire::Wire;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::popped::{body, messages};
-use crate::wire::Wire;
 
 /// Connections that are made at once: fewer than a listening socket keeps in line.
 const AT_ONCE: usize = 200;

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use reveille::messages::{Messages, Pop, QueueName};
+use reveille_testkit::scenario::{Plain, Report};
 
 use super::rival::{Ours, Rival};
 use super::{BYTES, CALLERS, Field, PARTITIONS, Step, timed};
 use crate::measure::{median, ratio};
-use crate::notify;
-use crate::report::Report;
 
 const MANY: usize = 10_000;
 
@@ -96,7 +95,7 @@ async fn scattered(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
     }
     let ours = Ours::new(field.messages, "scattered", MANY, BYTES)?;
     let (mut costs, mut logged, mut pages) = (Vec::new(), Vec::new(), Vec::new());
-    let admin = notify::connect(&field.cluster.url()).await?;
+    let admin = Plain::connect(&field.cluster.url()).await?;
     // Bytes of the log, and how many whole pages went into it: after a checkpoint each page does once.
     let position = async || -> anyhow::Result<(f64, f64)> {
         let position = "select (pg_current_wal_insert_lsn() - '0/0')::float8, wal_fpi::float8 from pg_stat_wal";
@@ -137,7 +136,7 @@ async fn held_open(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
     let ours = Rival::Ours(Ours::new(field.messages, "held", 16, BYTES)?);
     let slice = Duration::from_secs(field.bench.pick(2, 10));
     let start = Step::Whole.run(&ours, slice, CALLERS, 10).await?;
-    let holder = notify::connect(&field.cluster.url()).await?;
+    let holder = Plain::connect(&field.cluster.url()).await?;
     holder.client.batch_execute("begin isolation level repeatable read; select 1").await?;
     let mut held = start;
     for _ in 0..seconds / slice.as_secs().max(1) {
@@ -169,7 +168,7 @@ async fn steady(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
     report.row("end to end, batch 100, at first", first, "msg/s");
     report.row(format!("the same after {} s", slice.as_secs() * slices), last, "msg/s");
     report.figure("steady_vs_start", last / first, "times");
-    let admin = notify::connect(&field.cluster.url()).await?;
+    let admin = Plain::connect(&field.cluster.url()).await?;
     let size = "select pg_total_relation_size(format('%I.%I', $1::text, $2::text)::regclass)::float8 / 1048576";
     for table in ["head", "cursor", "segment", "dedup", "dedup_run"] {
         let row = admin.client.query_one(size, &[&field.database.schema().as_str(), &table]).await?;

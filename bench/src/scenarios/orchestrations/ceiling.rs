@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use reveille_testkit::scenario::Plain;
 use tokio::task::JoinSet;
-
-use crate::notify;
 
 /// Activities of each orchestration in duroxide's stress test.
 const TASKS: f64 = 5.0;
@@ -13,11 +12,11 @@ const SPAN: Duration = Duration::from_secs(2);
 
 /// Orchestrations per second of slots that do nothing but their activities and a commit of one row for each.
 pub(super) async fn of_commits(url: &str, slots: u64, delay_ms: u64) -> anyhow::Result<f64> {
-    let admin = notify::connect(url).await?;
+    let admin = Plain::connect(url).await?;
     admin.client.batch_execute("drop table if exists ended; create table ended (activity bigint)").await?;
     let mut connections = Vec::new();
     for _ in 0..slots {
-        connections.push(notify::connect(url).await?);
+        connections.push(Plain::connect(url).await?);
     }
     let began = Instant::now();
     let mut running = JoinSet::new();

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use reveille_testkit::scenario::{Report, quantile};
+
 use super::NAMES;
-use crate::measure::{median, quantile};
-use crate::report::Report;
+use crate::measure::median;
 
 /// Everything measured of one provider.
 #[derive(Debug, Default)]

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
+use reveille_testkit::scenario::progress;
 use serde_json::{Value, json};
 
 use super::ceiling;
 use super::found::Found;
-use crate::bench::{Bench, progress};
+use crate::bench::Bench;
 use crate::peer::{Peer, number, numbers, order};
 
 /// Who waits meanwhile is counted; who is validated is ours, and in a full run the others too.

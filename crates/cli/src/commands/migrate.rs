@@ -1,6 +1,7 @@
 //! `reveille migrate`: the schema, brought up, looked at, printed, removed.
 
 use reveille::database::{Migrated, SchemaName, SchemaStatus, Uninstall, Uninstalled, migration_script};
+use reveille::moment;
 use serde_json::{Value, json};
 
 use crate::args::Migrate;
@@ -58,9 +59,10 @@ fn migrated_text(done: &Migrated) -> String {
 }
 
 fn status_json(status: &SchemaStatus) -> Value {
-    let applied = status.applied.iter().map(
-        |applied| json!({ "version": applied.version, "name": applied.name, "applied_at": output::utc(applied.at) }),
-    );
+    let applied = status.applied.iter().map(|applied| {
+        let at = moment::spell_seconds(applied.at);
+        json!({ "version": applied.version, "name": applied.name, "applied_at": at })
+    });
     json!({
         "schema": status.schema,
         "known": status.known,
@@ -77,7 +79,7 @@ fn status_text(status: &SchemaStatus) -> String {
         format!("schema {} is at version {}; this program knows {}\n", status.schema, status.found, status.known);
     let applied = status.applied.iter().map(|applied| {
         let changed = if status.changed.contains(&applied.version) { ", with another text than ours" } else { "" };
-        let when = output::utc(applied.at);
+        let when = moment::spell_seconds(applied.at);
         format!("{:4}  {}  applied {when}{changed}\n", applied.version, applied.name)
     });
     let pending = status.pending.iter().map(|(version, name)| format!("{version:4}  {name}  missing\n"));

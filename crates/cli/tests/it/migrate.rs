@@ -21,7 +21,7 @@ async fn up_applies_what_is_missing_and_then_nothing() {
     assert_eq!((&before["found"], &before["usable"]), (&0.into(), &false.into()));
     first.assert_code(0);
     assert_eq!(first.json()["migrations"], before["pending"]);
-    assert_eq!(first.json()["migrations"][0]["version"], 1);
+    assert_eq!(first.json()["migrations"][0]["version"], 8);
     second.assert_code(0);
     assert_eq!(second.stdout, "nothing to do: the schema is up to date\n");
     assert_eq!((&after["found"], &after["usable"]), (&after["known"], &true.into()));
@@ -38,7 +38,7 @@ async fn status_reads_well() {
 
     ran.assert_code(0);
     assert!(ran.stdout.starts_with("schema reveille is at version "), "{}", ran.stdout);
-    assert!(ran.stdout.contains("   1  ground  applied 20"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("   8  engine  applied 20"), "{}", ran.stdout);
 }
 
 #[tokio::test]
@@ -54,6 +54,35 @@ async fn the_printed_script_does_what_up_does_without_a_connection() {
     db.client().await.batch_execute(&script.stdout).await.unwrap();
     let up = migrate(&db, &["up", "--schema", "awk'ward"]).await;
     assert_eq!(up.stdout, "nothing to do: the schema is up to date\n");
+}
+
+#[tokio::test]
+async fn a_schema_from_before_the_storage_was_reset_is_refused_until_it_is_uninstalled() {
+    let db = TestDatabase::empty().await;
+    db.make_retired_schema("reveille", 7).await;
+    let before = db.contents_of_schema("reveille").await;
+    let sentence = "schema reveille is at version 7 and cannot be upgraded, only 8 and later can: remove it with all its \
+                    data by `reveille migrate uninstall --schema reveille`, then start again";
+
+    let up = migrate(&db, &["up"]).await;
+    let url = db.url();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--database-url", &url];
+    let served = Home::new().run(&serve).await;
+    let checked = Home::new().run(&[&serve[..], &["--no-migrate"]].concat()).await;
+    let status = migrate(&db, &["status", "--json"]).await.json();
+    let doctor = Home::new().run(&["doctor", "--database-url", &url]).await;
+
+    for refused in [&up, &served, &checked] {
+        refused.assert_code(1);
+        assert!(refused.stderr.contains(sentence), "{refused:?}");
+    }
+    assert_eq!((&status["found"], &status["usable"]), (&7.into(), &false.into()));
+    assert_eq!(status["pending"].as_array().unwrap().len(), 0);
+    doctor.assert_code(1);
+    assert!(doctor.stdout.contains("cannot be upgraded"), "{doctor:?}");
+    assert_eq!(db.contents_of_schema("reveille").await, before);
+    migrate(&db, &["uninstall", "--yes"]).await.assert_code(0);
+    migrate(&db, &["up"]).await.assert_code(0);
 }
 
 #[tokio::test]

@@ -31,9 +31,10 @@ impl Activities {
         &self,
         token: &str,
         completion: Option<&WorkItem>,
-        (key, ask): &Asked,
+        asked: &Asked,
         next: &str,
     ) -> Result<Relayed, ProviderError> {
+        let (key, ask) = asked;
         if self.sessions.are_due() {
             let sent = self.settle(token, completion).await?;
             return Ok(Relayed { sent, ..Relayed::default() });

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use duroxide::providers::{Provider, ProviderAdmin};
-use reveille::database::{Database, DatabaseOptions};
-use reveille_duroxide::PostgresProvider;
+use reveille::database::{Database, DatabaseError, DatabaseOptions, Uninstall};
+use reveille_duroxide::{PostgresProvider, ProviderOpenError};
+use reveille_testkit::TestDatabase;
 
 use crate::counted::Counted;
 use crate::fault_harness::{LONG, WAIT, activity, end_turn, proven, start, take_activity, take_turn};
@@ -44,4 +45,39 @@ async fn providers_of_two_schemas_share_a_database_and_hear_nothing_of_each_othe
         found = &mut quiet_fetches.0 => assert!(found.is_some()),
         found = &mut quiet_fetches.1 => assert!(found.is_some()),
     }
+}
+
+#[tokio::test]
+async fn tables_from_before_the_storage_was_reset_are_refused_and_left_as_they_are() {
+    for (schema, version) in [("duroxide", 2), ("reveille", 7)] {
+        let db = TestDatabase::empty().await;
+        db.make_retired_schema(schema, version).await;
+        let before = db.contents_of_schema(schema).await;
+
+        let refused = PostgresProvider::new(&db.url()).await.unwrap_err();
+
+        assert!(matches!(refused, ProviderOpenError::Database(DatabaseError::SchemaRetired { .. })), "{refused:?}");
+        assert!(refused.to_string().contains(&format!("`reveille migrate uninstall --schema {schema}`")), "{refused}");
+        assert_eq!(db.contents_of_schema(schema).await, before);
+        let options = DatabaseOptions::new(db.url()).schema(schema);
+        let old = Database::connect_to_any_schema(options).await.unwrap();
+        old.uninstall(Uninstall::Carefully).await.unwrap();
+        old.close().await;
+        PostgresProvider::new(&db.url()).await.unwrap().close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_shared_database_with_old_tables_is_refused() {
+    let db = TestDatabase::new().await;
+    db.make_retired_schema("duroxide", 2).await;
+    let shared = Database::connect(DatabaseOptions::new(db.url())).await.unwrap();
+
+    let refused = PostgresProvider::options().database(&shared).open().await.unwrap_err();
+
+    assert!(
+        matches!(refused, ProviderOpenError::Database(DatabaseError::SchemaRetired { found: 2, oldest: 3, .. })),
+        "{refused:?}"
+    );
+    shared.close().await;
 }

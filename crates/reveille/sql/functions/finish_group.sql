@@ -7,14 +7,14 @@ returns boolean
 language plpgsql
 as $reveille$
 declare
-  owner int := (select -consumer_group.queue from {schema}.consumer_group where consumer_group.id = in_group and consumer_group.queue < 0);
+  owner int := (select consumer_group.begun_for from {schema}.consumer_group where consumer_group.id = in_group);
 begin
   if owner is null then
     return exists (select from {schema}.consumer_group where consumer_group.id = in_group);
   end if;
   perform from {schema}.queue where queue.id = owner for update;
   if not found then
-    delete from {schema}.consumer_group where consumer_group.id = in_group and consumer_group.queue < 0;
+    delete from {schema}.consumer_group where consumer_group.id = in_group and consumer_group.begun_for is not null;
     return false;
   end if;
   -- Partitions that were made since, whatever the steps before saw of them: one may have been on its way, with a lower number than
@@ -22,8 +22,8 @@ begin
   perform {schema}.make_cursors(in_group, in_through, in_through, 2147483647);
   -- Its age counts from here: what its cursors are not told of yet is no defect until it had time to catch up.
   update {schema}.consumer_group
-  set queue = owner, created_at = pg_catalog.clock_timestamp()
-  where consumer_group.id = in_group and consumer_group.queue < 0;
+  set queue = owner, begun_for = null, created_at = pg_catalog.clock_timestamp()
+  where consumer_group.id = in_group and consumer_group.begun_for is not null;
   return true;
 end
 $reveille$;

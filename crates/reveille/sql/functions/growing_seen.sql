@@ -13,8 +13,8 @@ as $reveille$
 begin
   return query
   with held as materialized (
-    select given.partition, head.key_high, head.key_seq = head.next_seq as is_known, head.span_from, head.span_to, head.span_low,
-           head.span_high, pg_catalog.clock_timestamp() - queue.dedup_window as since
+    select given.partition, head.key_high, head.span_from, head.span_to, head.span_low, head.span_high,
+           pg_catalog.clock_timestamp() - queue.dedup_window as since
     from (select distinct place from pg_catalog.unnest(in_partitions) as place) as given (partition)
     cross join lateral (
       -- From the newest version back, as head_of.
@@ -32,7 +32,7 @@ begin
     from unnest(in_partitions, in_keys) as given (partition, key)
     join held on held.partition = given.partition
     -- A greater one is new.
-    where not held.is_known or given.key <= held.key_high
+    where given.key <= held.key_high
   ), stretch as materialized (
     select asked.partition, asked.since, span.first_seq, span.last_seq, pg_catalog.array_agg(asked.name) as names
     from asked

@@ -13,10 +13,10 @@ declare
   since timestamptz;
   last int;
 begin
-  select -consumer_group.queue, consumer_group.mode, consumer_group.from_at
+  select consumer_group.begun_for, consumer_group.mode, consumer_group.from_at
   into owner, begins, since
   from {schema}.consumer_group
-  where consumer_group.id = in_group and consumer_group.queue < 0;
+  where consumer_group.id = in_group and consumer_group.begun_for is not null;
   if not found then
     return null;
   end if;
@@ -33,7 +33,7 @@ begin
     return null;
   end if;
 
-  -- A table of its own keeps a second cursor from being made: see migration 6.
+  -- The table cursor_made keeps a second cursor from being made.
   insert into {schema}.cursor (partition, grp, committed, upto, due_at)
   select begun.partition, in_group, begun.committed, begun.newest,
          case when begun.newest > begun.committed then pg_catalog.clock_timestamp() end

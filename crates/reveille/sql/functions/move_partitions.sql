@@ -95,11 +95,7 @@ begin
     set next_seq = head.next_seq + grown.n,
         fresh_at = coalesce(head.fresh_at, pg_catalog.clock_timestamp()),
         last_at = greatest(head.last_at, pg_catalog.clock_timestamp()),
-        key_high = greatest(
-          case when head.key_seq = head.next_seq then head.key_high else {schema}.key_high_of(head.partition, head.key_high) end,
-          grown.high
-        ),
-        key_seq = head.next_seq + grown.n
+        key_high = greatest(head.key_high, grown.high)
     from grown
     where head.partition = grown.partition
     returning head.partition, head.next_seq - grown.n - 1 as before, head.last_at, grown.n

@@ -46,9 +46,7 @@ begin
     update {schema}.head
     set next_seq = head.next_seq + added.n,
         fresh_at = coalesce(head.fresh_at, pg_catalog.clock_timestamp()),
-        last_at = greatest(head.last_at, pg_catalog.clock_timestamp()),
-        -- Their ids are not remembered anew.
-        key_seq = head.key_seq + added.n
+        last_at = greatest(head.last_at, pg_catalog.clock_timestamp())
     from (select piece.partition, pg_catalog.sum(piece.n)::int as n from piece group by piece.partition) as added
     where head.partition = added.partition
     returning head.queue, head.partition, head.next_seq - added.n - 1 as before, head.last_at, added.n

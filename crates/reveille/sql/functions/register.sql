@@ -2,8 +2,8 @@
 -- it begins. Partitions that come later begin at their beginning. Nothing is returned when the queue is gone, and no id when it has
 -- in_groups groups already.
 -- With more than in_most partitions the group is only begun, and through is the last partition there is: the caller makes its cursors
--- a few at a time (make_cursors) and ends with finish_group. Until then it stands under the negative number of its queue, where nobody
--- looks for it by its queue: neither consumers, nor those who tell groups what was pushed. Its cursors are its own (nobody deletes those
+-- a few at a time (make_cursors) and ends with finish_group. Until then it has no queue, only one that it was begun for, and nobody
+-- finds it by its queue: neither consumers, nor those who tell groups what was pushed. Its cursors are its own (nobody deletes those
 -- of a group that there is), and whoever registers it after somebody who died goes on with it. The queue's row is held for a moment only,
 -- but long enough that no partition up to through is still on its way.
 -- Whoever registers must let the group catch up in a later transaction: see finish_group.
@@ -26,19 +26,19 @@ begin
     return next;
     return;
   end if;
-  grp := (select consumer_group.id from {schema}.consumer_group where queue = -in_queue and name = in_name);
+  grp := (select consumer_group.id from {schema}.consumer_group where begun_for = in_queue and name = in_name);
   if grp is null then
     if in_groups <= (
       select pg_catalog.count(*)
       from (
-        select from {schema}.consumer_group where queue in (in_queue, -in_queue) limit in_groups
+        select from {schema}.consumer_group where queue = in_queue or begun_for = in_queue limit in_groups
       ) as known
     ) then
       return next;
       return;
     end if;
-    insert into {schema}.consumer_group (queue, name, mode, from_at)
-    values (-in_queue, in_name, in_mode, in_from)
+    insert into {schema}.consumer_group (begun_for, name, mode, from_at)
+    values (in_queue, in_name, in_mode, in_from)
     returning id into grp;
   else
     -- Upkeep takes what nobody has gone on with for an hour.
@@ -53,7 +53,7 @@ begin
   );
   if not wide then
     perform {schema}.make_cursors(grp, 0, through, 2147483647);
-    update {schema}.consumer_group set queue = in_queue where consumer_group.id = grp;
+    update {schema}.consumer_group set queue = in_queue, begun_for = null where consumer_group.id = grp;
     through := null;
   end if;
   return next;

@@ -4,10 +4,6 @@
 -- Each statement has its own snapshot, and that is the point: groups are read after heads, and a head is called told only if
 -- it has not moved since it was read. A head busy with a push stays fresh; nothing here waits for one.
 -- locks: cursors ascending, then heads skipping locked ones
--- The one with fewer parameters goes in the same moment: beside it nobody could say which is meant, and without either no node of
--- the version before could search.
-drop function if exists {schema}.spread(int[]);
-
 create or replace function {schema}.spread(queues int[], since timestamptz default 'epoch')
 returns int
 language plpgsql

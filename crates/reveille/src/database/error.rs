@@ -112,6 +112,19 @@ pub enum DatabaseError {
         /// The version this program was built for.
         needed: i32,
     },
+    /// The schema was made before the storage was reset; no migration leads from there.
+    #[error(
+        "schema {schema} is at version {found} and cannot be upgraded, only {oldest} and later can: \
+         remove it with all its data by `reveille migrate uninstall --schema {schema}`, then start again"
+    )]
+    SchemaRetired {
+        /// The schema's name.
+        schema: String,
+        /// The version in the database.
+        found: i32,
+        /// The oldest version that this program can upgrade.
+        oldest: i32,
+    },
     /// The schema is newer than this program tolerates.
     #[error(
         "schema {schema} is at version {found}, this program knows {known} and tolerates one more: upgrade the program"
@@ -257,6 +270,7 @@ impl DatabaseError {
             | Self::Pooler { .. }
             | Self::SchemaMissing { .. }
             | Self::SchemaTooOld { .. }
+            | Self::SchemaRetired { .. }
             | Self::SchemaTooNew { .. }
             | Self::MigrationChanged { .. }
             | Self::NameTaken { .. }

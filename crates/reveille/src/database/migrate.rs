@@ -3,7 +3,8 @@
 //! Migrations are numbered, go forward only, and are applied one per transaction together with the row that records
 //! them, under an advisory lock made from the schema's name: ten processes may start at once, and one that dies leaves
 //! nothing half done. Then functions whose text changed are replaced whole. Refuses a schema whose past differs from
-//! what this program carries, one that is too new for it, and one where others use the names it needs.
+//! what this program carries, one from before its first migration, one that is too new for it, and one where others use
+//! the names it needs.
 //!
 //! Next: [`functions`], [`status`], [`script`] (the same as text), [`uninstall`].
 
@@ -15,7 +16,7 @@ use super::schema_name::SchemaName;
 use super::statement::render;
 use super::statements::{INSTALLED, LOCK, RECORD};
 use super::transaction::Transaction;
-use source::{Function, Migration, SchemaSource, lock_key};
+use source::{BOOKKEEPING, Function, Migration, SchemaSource, lock_key};
 use status::{Applied, SchemaStatus};
 
 pub(crate) mod functions;
@@ -67,8 +68,9 @@ impl Migrator<'_> {
     async fn step(&mut self) -> Result<Option<&'static Migration>, DatabaseError> {
         let (source, schema) = (self.source, self.schema());
         let transaction = self.begin().await?;
-        let Installed { has_schema, applied } = installed(&transaction, &schema).await?;
+        let Installed { has_schema, has_tables, applied } = installed(&transaction, &schema).await?;
         let status = SchemaStatus::new(&schema, source, applied);
+        status.not_retired()?;
         status.past_is_ours()?;
         status.not_too_new()?;
         let Some(migration) = status.next(source) else {
@@ -82,8 +84,12 @@ impl Migrator<'_> {
         if !has_schema {
             transaction.batch("creating the schema", &render("create schema {schema}", &schema)).await?;
         }
-        let applied = transaction.batch("a migration", &render(migration.sql, &schema)).await;
-        applied.map_err(|error| name_taken(error, &schema))?;
+        // Recorded as made by the first migration: they go with it when the schema is removed.
+        let bookkeeping = (!has_tables).then_some(BOOKKEEPING);
+        for sql in bookkeeping.into_iter().chain([migration.sql]) {
+            let applied = transaction.batch("a migration", &render(sql, &schema)).await;
+            applied.map_err(|error| name_taken(error, &schema))?;
+        }
         let checksum = migration.checksum();
         transaction.execute(&RECORD, &[&migration.version, &migration.name, &checksum, &schema.as_str()]).await?;
         transaction.commit_known().await?;
@@ -118,12 +124,14 @@ fn name_taken(error: DatabaseError, schema: &SchemaName) -> DatabaseError {
 
 struct Installed {
     has_schema: bool,
+    has_tables: bool,
     applied: Vec<Applied>,
 }
 
 async fn installed(transaction: &Transaction<'_>, schema: &SchemaName) -> Result<Installed, DatabaseError> {
     let row = transaction.query_opt(&INSTALLED, &[&schema.as_str()]).await?;
     let has = |what| row.as_ref().is_some_and(|row| row.get::<_, bool>(what));
-    let applied = if has("has_tables") { Applied::read(transaction).await? } else { Vec::new() };
-    Ok(Installed { has_schema: has("has_schema"), applied })
+    let has_tables = has("has_tables");
+    let applied = if has_tables { Applied::read(transaction).await? } else { Vec::new() };
+    Ok(Installed { has_schema: has("has_schema"), has_tables, applied })
 }

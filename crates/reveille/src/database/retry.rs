@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use super::error::DatabaseError;
+use super::pauses::Pauses;
 
 /// Work that may be done twice: a read, or a write that a second time changes nothing.
 #[derive(Debug, Clone, Copy)]
@@ -18,16 +19,15 @@ pub struct Idempotent<F>(pub F);
 #[derive(Debug, Clone, Copy)]
 pub struct Retry {
     attempts: u32,
-    first_pause: Duration,
-    longest_pause: Duration,
+    pauses: Pauses,
     deadline: Option<Instant>,
 }
 
 impl Default for Retry {
     /// Five attempts within about three seconds, first pause up to 50 ms.
     fn default() -> Self {
-        let (first_pause, longest_pause) = (Duration::from_millis(50), Duration::from_secs(2));
-        Self { attempts: 5, first_pause, longest_pause, deadline: None }
+        let pauses = Pauses::new(Duration::from_millis(50), Duration::from_secs(2));
+        Self { attempts: 5, pauses, deadline: None }
     }
 }
 
@@ -46,8 +46,7 @@ impl Retry {
     /// Default: 50 ms and 2 s. Zero: no pause.
     #[must_use]
     pub fn pauses(mut self, first: Duration, longest: Duration) -> Self {
-        self.first_pause = first;
-        self.longest_pause = longest;
+        self.pauses = Pauses::new(first, longest);
         self
     }
 
@@ -61,7 +60,7 @@ impl Retry {
     }
 
     /// Do the work until it succeeds, fails for good, or the attempts or the time are used up.
-    pub async fn run<T, F, W>(self, mut work: Idempotent<F>) -> Result<T, DatabaseError>
+    pub async fn run<T, F, W>(mut self, mut work: Idempotent<F>) -> Result<T, DatabaseError>
     where
         F: FnMut() -> W,
         W: Future<Output = Result<T, DatabaseError>>,
@@ -72,8 +71,7 @@ impl Retry {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
-            // Without jitter, nodes that lost PostgreSQL together come back together and collide for minutes.
-            let pause = self.longest(attempt).mul_f64(fastrand::f64());
+            let pause = self.pauses.next();
             let in_time = self.deadline.is_none_or(|deadline| Instant::now() + pause < deadline);
             if !error.is_transient() || attempt >= self.attempts || !in_time {
                 return Err(error);
@@ -82,12 +80,6 @@ impl Retry {
             sleep(pause).await;
             attempt += 1;
         }
-    }
-
-    /// The longest pause after a number of failures.
-    fn longest(&self, failures: u32) -> Duration {
-        let doubled = self.first_pause.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)));
-        doubled.min(self.longest_pause)
     }
 }
 
@@ -150,15 +142,5 @@ mod tests {
 
         assert!(result.is_err());
         assert_eq!(tries, 1);
-    }
-
-    #[test]
-    fn pauses_double_up_to_the_longest() {
-        let retry = Retry::default();
-
-        let pauses: Vec<u128> = (1..=8).map(|failures| retry.longest(failures).as_millis()).collect();
-
-        assert_eq!(pauses, [50, 100, 200, 400, 800, 1600, 2000, 2000]);
-        assert_eq!(retry.longest(u32::MAX), Duration::from_secs(2));
     }
 }

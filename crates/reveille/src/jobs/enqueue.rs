@@ -20,7 +20,7 @@ use super::ground::Ground;
 use super::id::JobId;
 use super::new_job::NewJob;
 use super::statements::{ENQUEUE, ENQUEUE_CAREFULLY};
-use crate::database::lane::{Failed, Lane, Work};
+use crate::batcher::{Failed, Lane, Work};
 use crate::database::{Connection, DatabaseError};
 use columns::Columns;
 

@@ -1,12 +1,17 @@
 //! What happened to jobs in this process, counted, under the names of seed 003.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prometheus::core::Collector;
+use prometheus::proto::MetricFamily;
+use prometheus::{HistogramOpts, HistogramVec};
 
 use super::event::JobEvent;
 use super::lifecycle::State;
+use crate::exposition::Exposition;
 
 /// Kinds beyond this many are counted together.
 const KINDS_MAX: usize = 1000;
@@ -15,9 +20,11 @@ const OTHERS: &str = "other";
 const BUCKETS: [f64; 12] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0, 1800.0];
 
 /// What was counted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Figures {
     kinds: Mutex<HashMap<Arc<str>, Kind>>,
+    /// How long attempts took, by kind.
+    took: HistogramVec,
     notified: AtomicU64,
     polled: AtomicU64,
 }
@@ -34,10 +41,6 @@ pub struct Kind {
     pub failed: u64,
     /// Attempts that failed and were the last.
     pub dead: u64,
-    /// How many attempts took at most as long as each bucket says.
-    buckets: [u64; BUCKETS.len()],
-    /// How many attempts were timed, and their seconds together.
-    timed: (u64, f64),
 }
 
 /// A reading of the figures.
@@ -52,37 +55,38 @@ pub struct JobsFigures {
     pub polls: u64,
     /// The channel on which hints arrive.
     pub channel: String,
+    /// How long attempts took, by kind.
+    took: Vec<MetricFamily>,
+}
+
+impl Default for Figures {
+    fn default() -> Self {
+        let took = HistogramOpts::new("job_processing_seconds", "How long attempts took.").buckets(BUCKETS.to_vec());
+        Self {
+            kinds: Mutex::default(),
+            took: HistogramVec::new(took, &["job_type"]).expect("the bounds rise, and the names are letters"),
+            notified: AtomicU64::new(0),
+            polled: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Figures {
     pub(super) fn count(&self, event: &JobEvent) {
         match event {
             JobEvent::Claimed { job, worker, .. } => {
-                let mut kinds = self.kinds();
-                let claimed = &mut of(&mut kinds, &job.kind).claimed;
-                match claimed.get_mut(&**worker) {
+                self.note(&job.kind, None, |kind| match kind.claimed.get_mut(&**worker) {
                     Some(count) => *count += 1,
-                    None => _ = claimed.insert(worker.to_string(), 1),
-                }
+                    None => _ = kind.claimed.insert(worker.to_string(), 1),
+                });
             }
-            JobEvent::Completed { job, took } => {
-                let mut kinds = self.kinds();
-                let kind = of(&mut kinds, &job.kind);
-                kind.success += 1;
-                kind.time(took.as_secs_f64());
+            JobEvent::Completed { job, took } => self.note(&job.kind, Some(*took), |kind| kind.success += 1),
+            JobEvent::Failed { job, state: State::Scheduled, took, .. } => {
+                self.note(&job.kind, Some(*took), |kind| kind.failed += 1);
             }
-            JobEvent::Failed { job, state, took, .. } => {
-                let mut kinds = self.kinds();
-                let kind = of(&mut kinds, &job.kind);
-                if *state == State::Scheduled {
-                    kind.failed += 1;
-                } else {
-                    kind.dead += 1;
-                }
-                kind.time(took.as_secs_f64());
-            }
+            JobEvent::Failed { job, took, .. } => self.note(&job.kind, Some(*took), |kind| kind.dead += 1),
             // Nobody knows how long it took: whoever ran it is gone.
-            JobEvent::Ended { job, state: State::Dead } => of(&mut self.kinds(), &job.kind).dead += 1,
+            JobEvent::Ended { job, state: State::Dead } => self.note(&job.kind, None, |kind| kind.dead += 1),
             JobEvent::Notified => _ = self.notified.fetch_add(1, Ordering::Relaxed),
             JobEvent::Polled => _ = self.polled.fetch_add(1, Ordering::Relaxed),
             JobEvent::Enqueued { .. }
@@ -99,6 +103,21 @@ impl Figures {
             notifications: self.notified.load(Ordering::Relaxed),
             polls: self.polled.load(Ordering::Relaxed),
             channel: channel.to_owned(),
+            took: self.took.collect(),
+        }
+    }
+
+    /// Something happened to a job of this kind.
+    fn note(&self, name: &Arc<str>, took: Option<Duration>, change: impl FnOnce(&mut Kind)) {
+        let mut kinds = self.kinds();
+        let known = kinds.len() < KINDS_MAX || kinds.contains_key(name);
+        let name = if known { Arc::clone(name) } else { Arc::from(OTHERS) };
+        change(kinds.entry(Arc::clone(&name)).or_default());
+        drop(kinds);
+        // A kind without a timed attempt has its histogram too: a counter that appears late counts from its second value.
+        let timed = self.took.with_label_values(&[&*name]);
+        if let Some(took) = took {
+            timed.observe(took.as_secs_f64());
         }
     }
 
@@ -107,70 +126,31 @@ impl Figures {
     }
 }
 
-fn of<'k>(kinds: &'k mut HashMap<Arc<str>, Kind>, name: &Arc<str>) -> &'k mut Kind {
-    let name = if kinds.len() < KINDS_MAX || kinds.contains_key(name) { Arc::clone(name) } else { Arc::from(OTHERS) };
-    kinds.entry(name).or_default()
-}
-
-impl Kind {
-    fn time(&mut self, seconds: f64) {
-        for (bucket, bound) in self.buckets.iter_mut().zip(BUCKETS) {
-            *bucket += u64::from(seconds <= bound);
-        }
-        self.timed = (self.timed.0 + 1, self.timed.1 + seconds);
-    }
-}
-
 impl JobsFigures {
     /// As Prometheus reads it, with the depths by kind that [`Jobs::depths`](super::Jobs::depths) asked the database for.
     pub fn prometheus(&self, depths: &BTreeMap<String, u64>) -> String {
-        let mut text = String::new();
-        text.push_str("# TYPE job_queue_depth gauge\n");
-        for (kind, depth) in depths {
-            let _ = writeln!(text, "job_queue_depth{{job_type={}}} {depth}", quoted(kind));
-        }
-        text.push_str("# TYPE job_claimed_total counter\n");
-        for (name, kind) in &self.kinds {
-            for (worker, count) in &kind.claimed {
-                let (name, worker) = (quoted(name), quoted(worker));
-                let _ = writeln!(text, "job_claimed_total{{job_type={name},worker_id={worker}}} {count}");
-            }
-        }
-        text.push_str("# TYPE job_completed_total counter\n");
-        for (name, kind) in &self.kinds {
-            for (status, count) in [("success", kind.success), ("failed", kind.failed), ("dead", kind.dead)] {
-                let _ = writeln!(text, "job_completed_total{{job_type={},status=\"{status}\"}} {count}", quoted(name));
-            }
-        }
-        text.push_str("# TYPE job_processing_seconds histogram\n");
-        for (name, kind) in &self.kinds {
-            let name = quoted(name);
-            for (bucket, bound) in kind.buckets.iter().zip(BUCKETS) {
-                let _ = writeln!(text, "job_processing_seconds_bucket{{job_type={name},le=\"{bound}\"}} {bucket}");
-            }
-            let (count, sum) = kind.timed;
-            let _ = writeln!(text, "job_processing_seconds_bucket{{job_type={name},le=\"+Inf\"}} {count}");
-            let _ = writeln!(text, "job_processing_seconds_sum{{job_type={name}}} {sum}");
-            let _ = writeln!(text, "job_processing_seconds_count{{job_type={name}}} {count}");
-        }
-        text.push_str("# TYPE job_notification_received_total counter\n");
-        let channel = quoted(&self.channel);
-        let _ = writeln!(text, "job_notification_received_total{{channel={channel}}} {}", self.notifications);
-        text.push_str("# TYPE job_poll_scanned_total counter\n");
-        let _ = writeln!(text, "job_poll_scanned_total {}", self.polls);
-        text
+        let mut page = Exposition::default();
+        let depths = depths.iter().map(|(kind, depth)| ([kind.as_str()], *depth));
+        page.many("job_queue_depth", "", ["job_type"], depths);
+        let claimed = self.kinds.iter().flat_map(|(name, kind)| {
+            kind.claimed.iter().map(|(worker, count)| ([name.as_str(), worker.as_str()], *count))
+        });
+        page.many("job_claimed_total", "", ["job_type", "worker_id"], claimed);
+        let completed = self.kinds.iter().flat_map(|(name, kind)| {
+            let by_status = [("success", kind.success), ("failed", kind.failed), ("dead", kind.dead)];
+            by_status.map(|(status, count)| ([name.as_str(), status], count))
+        });
+        page.many("job_completed_total", "", ["job_type", "status"], completed);
+        page.families(self.took.clone());
+        let notified = [([self.channel.as_str()], self.notifications)];
+        page.many("job_notification_received_total", "", ["channel"], notified);
+        page.one("job_poll_scanned_total", "", self.polls);
+        page.text()
     }
-}
-
-/// A label's value. Kinds are chosen by users.
-fn quoted(value: &str) -> String {
-    format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::jobs::event::About;
     use crate::jobs::id::JobId;

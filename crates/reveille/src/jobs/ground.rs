@@ -8,8 +8,8 @@ use tokio_util::task::TaskTracker;
 use super::bell::Bell;
 use super::event::Reporter;
 use super::options::JobsOptions;
+use crate::batcher::{AtEnd, Lane, LaneOptions, Post, Work};
 use crate::database::Database;
-use crate::database::lane::{AtEnd, Lane, LaneOptions, Post, Work};
 
 #[derive(Debug)]
 pub(super) struct Ground {

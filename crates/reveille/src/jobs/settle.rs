@@ -19,7 +19,7 @@ use super::id::JobToken;
 use super::lifecycle::State;
 use super::outcome::{Failure, Outcome};
 use super::statements::{COMPLETE, FORGET, RENEW, SETTLE};
-use crate::database::lane::{Failed, Lane, Work};
+use crate::batcher::{Failed, Lane, Work};
 use crate::database::{Connection, DatabaseError, Param};
 
 /// How an attempt ends, by its handler or its worker.

@@ -28,6 +28,13 @@ const SPACE_MAX: i64 = 1000;
 /// Names that one statement makes or looks up.
 const NAMED_MAX: usize = 1000;
 
+/// A queue by its row and its name: a queue that was made anew has another row under the same name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NamedQueue<'n> {
+    pub(super) id: QueueId,
+    pub(super) name: &'n QueueName,
+}
+
 /// What this process knows.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
@@ -211,14 +218,14 @@ impl Catalog {
     pub(super) async fn find_partition_of(
         &self,
         database: &Database,
-        (queue, name): (QueueId, &QueueName),
+        queue: NamedQueue<'_>,
         partition: &PartitionName,
     ) -> Result<Option<Arc<PartitionEntry>>, MessagesError> {
-        let found = self.find_partition(database, name, partition).await?;
-        let Some(stale) = found.as_ref().filter(|entry| entry.queue != queue) else { return Ok(found) };
+        let found = self.find_partition(database, queue.name, partition).await?;
+        let Some(stale) = found.as_ref().filter(|entry| entry.queue != queue.id) else { return Ok(found) };
         self.forget_queue(stale.queue);
-        let found = self.find_partition(database, name, partition).await?;
-        Ok(found.filter(|entry| entry.queue == queue))
+        let found = self.find_partition(database, queue.name, partition).await?;
+        Ok(found.filter(|entry| entry.queue == queue.id))
     }
 
     /// What is remembered of a queue is not true any more.

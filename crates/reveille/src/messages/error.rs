@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::batcher::Undone;
 use crate::database::DatabaseError;
-use crate::database::lane::Undone;
 
 /// Why a name is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

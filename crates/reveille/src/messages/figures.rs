@@ -7,7 +7,7 @@ use reveille_wake::{Link, Pace};
 use super::Messages;
 use super::error::MessagesError;
 use super::statements::COUNT_BUFFERED;
-use crate::database::lane::LaneFigures;
+use crate::batcher::LaneFigures;
 
 /// What can be seen from inside.
 #[derive(Debug, Clone)]

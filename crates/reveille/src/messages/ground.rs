@@ -10,8 +10,8 @@ use super::bell::Bell;
 use super::catalog::Catalog;
 use super::options::MessagesOptions;
 use super::seal::Seal;
+use crate::batcher::{Lane, LaneOptions, Post, Work};
 use crate::database::Database;
-use crate::database::lane::{Lane, LaneOptions, Post, Work};
 
 #[derive(Debug)]
 pub(super) struct Ground {

@@ -9,16 +9,20 @@
 mod register;
 
 use std::collections::HashMap;
+use std::hash::RandomState;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use hashlink::LinkedHashMap;
+
+use super::catalog::NamedQueue;
 use super::error::MessagesError;
 use super::ground::Ground;
 use super::ids::{GroupId, QueueId};
 use super::name::{GroupName, QueueName};
 use register::Registrar;
 
-/// More are forgotten all at once: they cost one small statement each to find again.
+/// Beyond that the group that was not used for longest is forgotten: it costs one small statement to find again.
 const GROUPS_MAX: usize = 50_000;
 
 /// Where a consumer group begins, when its first pop makes it known. Later pops do not change it, and consumers of a plain
@@ -50,8 +54,8 @@ pub(super) struct Groups {
 #[derive(Debug, Default)]
 struct Known {
     names: HashMap<QueueName, HashMap<GroupName, Subscriber>>,
-    /// The same the other way round.
-    ids: HashMap<GroupId, (QueueName, GroupName)>,
+    /// The same the other way round. The one that was used last stands at the end.
+    ids: LinkedHashMap<GroupId, (QueueName, GroupName), RandomState>,
 }
 
 impl Groups {
@@ -61,20 +65,20 @@ impl Groups {
 
     /// The group, if this process knows it.
     pub(super) fn known(&self, queue: &QueueName, group: &GroupName) -> Option<Subscriber> {
-        self.remembered().names.get(queue)?.get(group).copied()
+        self.remembered().used(queue, group)
     }
 
     /// The group, made known if it is not; `None` when the queue is gone.
     pub(super) async fn find_or_register(
         &self,
-        (queue, queue_name): (QueueId, &QueueName),
+        queue: NamedQueue<'_>,
         group: &GroupName,
         subscription: Subscription,
     ) -> Result<Option<Subscriber>, MessagesError> {
-        let id = self.registrar.found_or_registered((queue, queue_name), group, subscription).await?;
+        let id = self.registrar.found_or_registered(queue, group, subscription).await?;
         let Some(id) = id else { return Ok(None) };
-        let subscriber = Subscriber { queue, group: id };
-        self.remembered().learn(queue_name, group, subscriber);
+        let subscriber = Subscriber { queue: queue.id, group: id };
+        self.remembered().learn(queue.name, group, subscriber);
         Ok(Some(subscriber))
     }
 
@@ -102,10 +106,17 @@ impl Groups {
 }
 
 impl Known {
+    fn used(&mut self, queue: &QueueName, group: &GroupName) -> Option<Subscriber> {
+        let subscriber = *self.names.get(queue)?.get(group)?;
+        self.ids.to_back(&subscriber.group);
+        Some(subscriber)
+    }
+
     fn learn(&mut self, queue: &QueueName, group: &GroupName, subscriber: Subscriber) {
         self.forget(queue, group);
-        if self.ids.len() >= GROUPS_MAX {
-            *self = Self::default();
+        while self.ids.len() >= GROUPS_MAX {
+            let Some((_, (queue, group))) = self.ids.pop_front() else { break };
+            self.forget(&queue, &group);
         }
         self.ids.insert(subscriber.group, (queue.clone(), group.clone()));
         self.names.entry(queue.clone()).or_default().insert(group.clone(), subscriber);
@@ -125,6 +136,22 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_too_many_groups_the_one_that_was_not_used_for_longest_is_forgotten() {
+        let mut known = Known::default();
+        let (queue, name) = (QueueName::new("mail").unwrap(), |number| GroupName::new(format!("g{number}")).unwrap());
+        let most = i32::try_from(GROUPS_MAX).unwrap();
+        for number in 1..=most {
+            known.learn(&queue, &name(number), Subscriber { queue: QueueId(1), group: GroupId(number) });
+        }
+        known.used(&queue, &name(1));
+
+        known.learn(&queue, &name(0), Subscriber { queue: QueueId(1), group: GroupId(0) });
+
+        assert_eq!((known.ids.len(), known.names[&queue].len()), (GROUPS_MAX, GROUPS_MAX));
+        assert!(known.used(&queue, &name(1)).is_some() && known.used(&queue, &name(2)).is_none());
+    }
 
     #[test]
     fn a_group_is_forgotten_by_its_id_and_by_its_name() {

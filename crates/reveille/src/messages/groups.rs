@@ -143,7 +143,7 @@ impl Messages {
         queue: Option<&QueueName>,
         group: Option<&GroupName>,
     ) -> Result<Vec<GroupDescription>, MessagesError> {
-        self.listed_groups(queue, group, (LISTED_MAX, 0)).await
+        self.listed_groups(queue, group, LISTED_MAX, 0).await
     }
 
     /// The same, a page at a time, by the names of queue and group: nothing is counted for the groups of other pages.
@@ -153,14 +153,15 @@ impl Messages {
         group: Option<&GroupName>,
         page: Page,
     ) -> Result<Vec<GroupDescription>, MessagesError> {
-        self.listed_groups(queue, group, (page.limit(), page.offset())).await
+        self.listed_groups(queue, group, page.limit(), page.offset()).await
     }
 
     async fn listed_groups(
         &self,
         queue: Option<&QueueName>,
         group: Option<&GroupName>,
-        (limit, offset): (i64, i64),
+        limit: i64,
+        offset: i64,
     ) -> Result<Vec<GroupDescription>, MessagesError> {
         let connection = self.parts.ground.database.administer().await?;
         let (queue, group) = (queue.map(QueueName::as_str), group.map(GroupName::as_str));

@@ -37,8 +37,6 @@ pub struct Batch {
     pub group: GroupName,
     /// Partition by partition.
     pub partitions: Vec<PartitionLease>,
-    /// How often in a row these partitions were leased on by [`Messages::next`](super::Messages::next).
-    pub(crate) turns: u32,
 }
 
 /// One partition's share of a [`Batch`]: a range of its sequence, ours until the lease ends.

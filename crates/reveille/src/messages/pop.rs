@@ -12,7 +12,6 @@ mod homeless;
 mod look;
 mod marks;
 mod names;
-mod next;
 mod resolve;
 mod segment;
 mod spaces;
@@ -24,8 +23,6 @@ use std::time::{Duration, Instant};
 use reveille_wake::{Answer, Dispatcher, DispatcherHandle, DispatcherOptions, Pace, Patience};
 use tokio::sync::Semaphore;
 
-pub use next::Next;
-
 use super::Messages;
 use super::error::MessagesError;
 use super::ground::Ground;
@@ -33,10 +30,9 @@ use super::group::{Groups, Subscription};
 use super::key::Key;
 use super::message::Batch;
 use super::name::{GroupName, PartitionName, QueueName};
-use crate::database::lane::Lane;
-use crate::database::{Registration, stranded};
+use crate::database::Registration;
+use crate::doctor::stranded;
 use look::Looker;
-use next::Continuing;
 use resolve::Resolver;
 use wish::{Ask, Found};
 
@@ -170,7 +166,6 @@ pub(super) struct Popper {
     groups: Arc<Groups>,
     resolver: Arc<Resolver>,
     door: OnceLock<Door>,
-    next: Lane<Continuing>,
     /// How many may be resolving names.
     resolving: Arc<Semaphore>,
 }
@@ -184,11 +179,10 @@ struct Door {
 
 impl Popper {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        let next = ground.lane("next", Continuing::new(ground));
         let resolving = Arc::new(Semaphore::new(RESOLVING_MAX));
         let groups = Arc::new(Groups::new(ground));
         let resolver = Arc::new(Resolver::new(ground, &groups));
-        Self { ground: Arc::clone(ground), groups, resolver, door: OnceLock::new(), next, resolving }
+        Self { ground: Arc::clone(ground), groups, resolver, door: OnceLock::new(), resolving }
     }
 
     async fn pop(&self, pop: &Pop) -> Result<Option<Batch>, MessagesError> {

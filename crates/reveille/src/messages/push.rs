@@ -35,7 +35,7 @@ pub(super) use within::prepare;
 use super::Messages;
 use super::error::MessagesError;
 use super::ground::Ground;
-use crate::database::lane::{Lane, LaneFigures};
+use crate::batcher::{Lane, LaneFigures};
 use flush::Flusher;
 use making::Maker;
 use portion::send_in_portions;

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use reveille_wake::Cause;
 
 use super::Messages;
+use super::catalog::NamedQueue;
 use super::error::MessagesError;
 use super::ids::{GroupId, PartitionId, QueueId};
 use super::name::{GroupName, PartitionName, QueueName};
@@ -90,7 +91,7 @@ impl Messages {
         let entry = self.group_of(queue, group).await?;
         let partition = match partition {
             Some(name) => {
-                let within = (entry.queue, queue);
+                let within = NamedQueue { id: entry.queue, name: queue };
                 let found = ground.catalog.find_partition_of(&ground.database, within, name).await?;
                 let missing = || MessagesError::NoPartition { partition: name.to_string() };
                 Some(found.ok_or_else(missing)?.id)

@@ -30,7 +30,7 @@ use super::ground::Ground;
 use super::ids::{GroupId, LeaseId, PartitionId, QueueId};
 use super::message::Batch;
 use super::statements::LEASED;
-use crate::database::lane::{Lane, LaneFigures};
+use crate::batcher::{Lane, LaneFigures};
 use memory::Memory;
 use settlement::{End, Place};
 use work::{Answer, Ask, Heard, Renewal, Settling, Verdict};

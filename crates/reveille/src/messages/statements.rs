@@ -73,9 +73,6 @@ statements! {
     /// The same for the common case.
     CLAIM_PLAIN = "messages/pop/claim_plain.sql"
         (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT4_ARRAY, INT8, TIMESTAMPTZ_ARRAY);
-    /// Ack whole leases and lease on in the same partitions.
-    NEXT = "messages/pop/next.sql"
-        (INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8);
     /// Tell cursors what was pushed.
     SPREAD = "messages/pop/tell.sql" (INT4_ARRAY, TIMESTAMPTZ);
     /// When groups have something to claim next.

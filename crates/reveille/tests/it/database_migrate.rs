@@ -34,7 +34,7 @@ async fn a_schema_is_made_once_and_then_left_alone() {
     let first = soon(database.migrate()).await.unwrap();
     let second = soon(database.migrate()).await.unwrap();
 
-    assert_eq!(first.migrations[0], (1, "ground"));
+    assert_eq!(first.migrations[0], (8, "engine"));
     assert!(first.functions.contains(&"version".to_owned()));
     assert!(second.migrations.is_empty() && second.functions.is_empty(), "{second:?}");
     database.check_schema().await.unwrap();
@@ -117,12 +117,12 @@ async fn a_migration_whose_text_was_changed_is_refused() {
     let db = TestDatabase::empty().await;
     let database = migrated(options(&db)).await;
     let admin = db.client().await;
-    admin.batch_execute("update reveille.migration set checksum = 'another' where version = 1").await.unwrap();
+    admin.batch_execute("update reveille.migration set checksum = 'another' where version = 8").await.unwrap();
 
     let error = soon(database.migrate()).await.unwrap_err();
 
-    assert!(error.to_string().starts_with("migration 1 was applied to schema reveille with another text"), "{error}");
-    assert_eq!(database.schema_status().await.unwrap().changed, [1]);
+    assert!(error.to_string().starts_with("migration 8 was applied to schema reveille with another text"), "{error}");
+    assert_eq!(database.schema_status().await.unwrap().changed, [8]);
     database.close().await;
 }
 

@@ -58,7 +58,7 @@ async fn the_first_program_of_the_documents_does_its_job_every_time_and_leaves_n
 #[test]
 fn the_documents_show_the_first_program_as_it_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = std::fs::read_to_string(root.join("examples/first_job.rs")).expect("it is there");
+    let program = std::fs::read_to_string(root.join("../../examples/first_job.rs")).expect("it is there");
     let page = std::fs::read_to_string(root.join("../../docs/jobs.md")).expect("it is there");
 
     let (_, body) = program.split_once("//! ```\n\n").expect("it has a header");

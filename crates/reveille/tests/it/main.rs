@@ -16,6 +16,10 @@ mod database_pool;
 #[cfg(test)]
 mod database_pooled;
 #[cfg(test)]
+mod database_retired;
+#[cfg(test)]
+mod database_schema;
+#[cfg(test)]
 mod database_search_path;
 #[cfg(test)]
 mod database_shared_schema;

@@ -20,6 +20,16 @@ async fn lease_end(client: &Client, id: JobId) -> std::time::SystemTime {
     client.query_one("select due_at from reveille.job where id = $1", &[&id.0]).await.expect("is there").get(0)
 }
 
+/// Which transaction updated which job.
+const NOTE_UPDATES: &str = "
+    create table public.updated (id bigint, tx xid8);
+    create function public.note_update() returns trigger language plpgsql as $$
+    begin
+      insert into public.updated values (new.id, pg_current_xact_id());
+      return new;
+    end $$;
+    create trigger note_update after update on reveille.job for each row execute function public.note_update()";
+
 /// Both workers share one batcher. A settlement that waits for a lock is the barrier: the renewals of both gather behind it and
 /// leave in one statement.
 #[tokio::test]
@@ -45,6 +55,7 @@ async fn renewals_that_leave_in_one_statement_keep_each_jobs_own_lease() {
     fixture.started(hasty, 1).await;
     let (watcher, barrier) = (fixture.client().await, fixture.client().await);
     let before = lease_end(&watcher, patient).await;
+    watcher.batch_execute(NOTE_UPDATES).await.unwrap();
 
     barrier.batch_execute("begin; lock table reveille.job_error").await.unwrap();
     fixture.enqueue(job("no").max_attempts(1)).await;
@@ -61,6 +72,10 @@ async fn renewals_that_leave_in_one_statement_keep_each_jobs_own_lease() {
     barrier.batch_execute("commit").await.unwrap();
     soon(async { while lease_end(&watcher, patient).await == before {} }).await;
 
+    let together =
+        "select count(*) from (select from updated where id = any ($1) group by tx having count(*) = 2) as both";
+    let together: i64 = watcher.query_one(together, &[&vec![patient.0, hasty.0]]).await.unwrap().get(0);
+    assert_eq!(together, 1, "the renewals of both left in one statement");
     let left = lease_left(&watcher, patient).await;
     assert!(left > 20.0, "the lease of 30 s ends in {left} s");
     assert_eq!(fixture.explain(patient).await.attempt, 1);

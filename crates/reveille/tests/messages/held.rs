@@ -41,7 +41,7 @@ async fn of_two_spreads_at_once_one_makes_the_cursor() {
     assert_eq!(stranded(&watcher).await, 0);
 }
 
-/// Nodes of the version before make cursors without asking that table, and so may anybody by hand.
+/// Also by a statement that does not ask that table.
 #[tokio::test]
 async fn whoever_makes_a_cursor_makes_it_once() {
     let it = Fixture::new().await;

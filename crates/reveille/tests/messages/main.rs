@@ -50,6 +50,8 @@ mod queues;
 #[cfg(test)]
 mod rings;
 #[cfg(test)]
+mod rolling;
+#[cfg(test)]
 mod seal;
 #[cfg(test)]
 mod seek;
@@ -67,7 +69,5 @@ mod settle_kit;
 mod settle_plans;
 #[cfg(test)]
 mod transaction;
-#[cfg(test)]
-mod upgrade;
 #[cfg(test)]
 mod wide_groups;

@@ -9,7 +9,7 @@ use reveille::database::{Database, DatabaseOptions};
 use reveille::messages::{Batch, Messages, MessagesOptions, Pop};
 use reveille_testkit::{Direction, TestDatabase};
 
-use crate::pop_kit::{NEVER, Node, WAIT, group, none, number, pop_queue, push_to, spawn, texts};
+use crate::pop_kit::{NEVER, Node, WAIT, group, none, number, pop_queue, push_to, texts};
 use crate::support::{push, queue, soon, until_blocked};
 
 fn mail() -> Pop {
@@ -149,28 +149,6 @@ async fn what_a_consumer_that_acks_by_popping_did_not_get_comes_again() {
 
     let batch = soon(node.messages.pop(mail().batch(5).wait(WAIT))).await.unwrap().unwrap();
     assert_eq!(texts(&batch), ["1", "2"]);
-}
-
-#[tokio::test]
-async fn a_consumer_that_goes_away_while_it_goes_on_has_acked_and_keeps_nothing() {
-    let db = TestDatabase::new().await;
-    let node = Node::on(&db).await.proven().await;
-    push_to(&node.messages, "mail", "Default", &["1", "2", "3"]).await;
-    let batch = pop_queue(&node.messages, "mail", 1).await;
-    let batch = node.messages.next(&batch, mail()).await.unwrap().batch.unwrap();
-    let (mut holder, watcher) = (db.client().await, db.client().await);
-    let held = holder.transaction().await.unwrap();
-    held.execute("lock table reveille.cursor in access exclusive mode", &[]).await.unwrap();
-
-    let messages = node.messages.clone();
-    let going = spawn(async move { messages.next(&batch, mail()).await });
-    until_blocked(&watcher, 1).await;
-    going.abort();
-    assert!(going.await.unwrap_err().is_cancelled());
-    held.rollback().await.unwrap();
-
-    let last = soon(node.messages.pop(mail().wait(WAIT))).await.unwrap().unwrap();
-    assert_eq!((texts(&last), last.partitions[0].deliveries), (vec!["3".to_owned()], 1));
 }
 
 type Waiting<'m> = Pin<Box<dyn Future<Output = Result<Option<Batch>, reveille::messages::MessagesError>> + 'm>>;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use reveille::messages::{Batch, Pop, Settled, Settlement};
+use reveille::messages::{Batch, Pop};
 
-use crate::pop_kit::{group, none, number, pop, pop_queue, push_to, stranded, texts};
+use crate::pop_kit::{none, number, pop, pop_queue, push_to, stranded, texts};
 use crate::support::{Fixture, partition, push, queue, soon};
 
 fn seqs(batch: &Batch) -> Vec<i64> {
@@ -234,62 +234,6 @@ async fn sealed_payloads_are_opened_and_without_the_key_nobody_gets_them_and_non
         .unwrap()
         .get(0);
     assert!(!stored[0].windows(6).any(|part| part == b"secret"));
-}
-
-#[tokio::test]
-async fn a_consumer_that_goes_on_gets_the_next_batch_of_its_partition_and_its_ack_is_recorded() {
-    let it = Fixture::new().await;
-    push_to(&it.messages, "mail", "a", &["1", "2", "3"]).await;
-    let ask = || Pop::queue(queue("mail")).group(group("g")).batch(2);
-    let first = pop(&it.messages, ask()).await.unwrap();
-
-    let next = soon(it.messages.next(&first, ask())).await.unwrap();
-    let second = next.batch.unwrap();
-    let end = soon(it.messages.next(&second, ask())).await.unwrap();
-
-    assert_eq!(texts(&second), ["3"]);
-    assert_ne!(first.lease, second.lease);
-    let done = |settled: &[Result<Settled, _>]| matches!(settled, [Ok(Settled::Done { .. })]);
-    assert!(done(&next.settled) && done(&end.settled) && end.batch.is_none());
-    let stale = it.messages.settle(vec![Settlement::complete(&first.partitions[0])]).await.pop().unwrap().unwrap();
-    assert!(matches!(stale, Settled::LeaseLost | Settled::Already), "{stale:?}");
-    let client = it.client().await;
-    assert_eq!(number(&client, "select committed from reveille.cursor").await, 3);
-    assert_eq!(stranded(&client).await, 0);
-}
-
-#[tokio::test]
-async fn a_consumer_that_goes_on_gives_others_their_turn() {
-    let it = Fixture::new().await;
-    for name in ["a", "b"] {
-        let many: Vec<String> = (0..30).map(|number| format!("{name}{number}")).collect();
-        push_to(&it.messages, "mail", name, &many.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    }
-    let mut batch = pop_queue(&it.messages, "mail", 1).await;
-    let mut partitions = vec![batch.partitions[0].partition.to_string()];
-
-    for _ in 0..20 {
-        batch = soon(it.messages.next(&batch, Pop::queue(queue("mail")))).await.unwrap().batch.unwrap();
-        partitions.push(batch.partitions[0].partition.to_string());
-    }
-
-    assert_eq!(partitions[0], "a");
-    assert!(partitions.contains(&"b".to_owned()), "{partitions:?}");
-}
-
-#[tokio::test]
-async fn a_consumer_that_goes_on_without_its_lease_is_told_and_gets_what_is_there() {
-    let it = Fixture::new().await;
-    push_to(&it.messages, "mail", "a", &["1", "2"]).await;
-    let first = pop_queue(&it.messages, "mail", 1).await;
-    end_leases(&it).await;
-    let other = pop_queue(&it.messages, "mail", 1).await;
-    push_to(&it.messages, "mail", "b", &["3"]).await;
-
-    let next = soon(it.messages.next(&first, Pop::queue(queue("mail")))).await.unwrap();
-
-    assert!(matches!(next.settled[..], [Ok(Settled::LeaseLost)]), "{:?}", next.settled);
-    assert_eq!((texts(&other), texts(&next.batch.unwrap())), (vec!["1".to_owned()], vec!["3".to_owned()]));
 }
 
 #[tokio::test]

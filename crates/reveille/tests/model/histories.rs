@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use reveille_testkit::chosen;
+use reveille_testkit::world::{World, deadlocks, stranded};
 
 use crate::play::play;
 use crate::shrink::shrink;
+use crate::snapshot::Eye;
 use crate::story::Story;
-use crate::world::{Eye, World, deadlocks, stranded};
 
 /// How many histories, always the same ones: a change is judged by itself, and not by luck. `REVEILLE_HISTORIES` plays as many new
 /// ones as it says. About 40 ms of one core's time each.

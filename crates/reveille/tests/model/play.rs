@@ -10,10 +10,11 @@ mod transacting;
 use std::collections::BTreeMap;
 
 use reveille::messages::{Batch, GroupName, Messages, PartitionName, PartitionUid, QueueName};
+use reveille_testkit::world::World;
 
 use crate::model::{Check, Model, Rules};
+use crate::snapshot::{Eye, Snapshot};
 use crate::story::{PARTITIONS, Scope, Step, Story};
-use crate::world::{Eye, Snapshot, World};
 
 /// One history under way.
 pub(crate) struct Play<'w> {
@@ -78,8 +79,8 @@ impl Play<'_> {
             Step::Push { node, items } => self.push(*node, items).await?,
             Step::SqlPush { items, commits } => self.sql_push(items, *commits).await?,
             Step::Pop { .. } => return self.pop(step).await.map(|_| ()),
-            Step::Next { node, which, batch, partitions } => {
-                return self.next(*node, *which, *batch, *partitions).await;
+            Step::CompleteAndPop { node, which, batch, partitions } => {
+                return self.complete_and_pop(*node, *which, (*batch, *partitions)).await;
             }
             Step::Settle { node, which, how, strict, twice } => {
                 self.settle(*node, which, *how, (*strict, *twice)).await?;

@@ -1,9 +1,11 @@
 //! Makes a failing story short: leave steps out for as long as it still fails.
 
+use reveille_testkit::world::World;
+
 use crate::model::Check;
 use crate::play::play;
+use crate::snapshot::Eye;
 use crate::story::Story;
-use crate::world::{Eye, World};
 
 /// More attempts would not make it much clearer.
 const ATTEMPTS: usize = 400;

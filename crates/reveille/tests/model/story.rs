@@ -38,8 +38,8 @@ pub(crate) enum Step {
         begin: Begin,
         remember: bool,
     },
-    /// Complete a batch and pop the next in one go.
-    Next {
+    /// Complete a batch and pop again.
+    CompleteAndPop {
         node: u8,
         which: Which,
         batch: u8,
@@ -169,7 +169,7 @@ fn step(rng: &mut Rng, rules: Rules) -> Step {
     match rng.u8(0..100) {
         0..22 => Step::Push { node, items: items(rng) },
         22..26 => Step::SqlPush { items: items(rng), commits: rng.u8(0..5) > 0 },
-        26..30 => Step::Next { node, which: which(rng), batch: rng.u8(1..6), partitions: rng.u8(1..4) },
+        26..30 => Step::CompleteAndPop { node, which: which(rng), batch: rng.u8(1..6), partitions: rng.u8(1..4) },
         30..55 => Step::Pop {
             node,
             group: rng.u8(0..GROUPS),

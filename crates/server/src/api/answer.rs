@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use reveille::messages::Page;
 use serde::Serialize;
 
 use crate::problem::Problem;
@@ -12,6 +13,20 @@ use crate::problem::Problem;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const UNWRITABLE: Problem =
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "this server could not write its answer");
+
+/// Which page of a list is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) limit: u32,
+    pub(super) offset: u32,
+}
+
+impl Asked {
+    /// The same for the library.
+    pub(super) fn in_messages(self) -> Result<Page, Problem> {
+        Ok(Page::new(self.limit, self.offset)?)
+    }
+}
 
 /// A page of a list, as clients like to have it beside the list.
 #[derive(Debug, Serialize)]
@@ -25,7 +40,7 @@ pub(super) struct Pagination {
 
 impl Pagination {
     /// A page that ended early, because of its bytes, says so by its limit: the next one begins that much further on.
-    pub(super) fn new((limit, offset): (u32, u32), shown: usize, total: i64) -> Self {
+    pub(super) fn new(Asked { limit, offset }: Asked, shown: usize, total: i64) -> Self {
         let behind = i64::from(offset) + i64::try_from(shown).unwrap_or(i64::MAX);
         let has_more = behind < total;
         let cut = u32::try_from(shown).ok().filter(|shown| has_more && *shown > 0);

@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use reveille::messages::{DeadLetter, DeadLetterId, DeadLetters, Page};
+use reveille::messages::{DeadLetter, DeadLetterId, DeadLetters};
+use reveille::moment;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::answer::{self, Pagination};
+use super::answer::{self, Asked, Pagination};
 use crate::body_door::Whole;
 use crate::heavy::heavy;
 use crate::problem::Problem;
 use crate::scales::TOLD;
 use crate::service::Service;
 use crate::wire::json::{Bounded, Carried, parse, slip};
-use crate::wire::moment;
+use crate::wire::moment::moment_of;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
 use crate::wire::told::quoted;
@@ -33,7 +34,7 @@ const LETTERS_MAX: usize = 10_000;
 pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
     let page = page(&query, PAGE)?;
     let which = Which::asked(&query).read()?;
-    let found = service.messages.dead_letters(&which, Page::new(page.0, page.1)?).await?;
+    let found = service.messages.dead_letters(&which, page.in_messages()?).await?;
     let carried = |letter: &DeadLetter| letter.payload.as_ref().map_or(0, |payload| payload.as_bytes().len());
     let weight = found.letters.iter().map(|letter| carried(letter) + TOLD).sum();
     Ok(heavy(weight, || {
@@ -81,9 +82,9 @@ pub(super) async fn delete_all(State(service): State<Arc<Service>>, query: Query
 }
 
 /// `limit` and `offset`, the first within bounds.
-pub(super) fn page(query: &Query, usual: u32) -> Result<(u32, u32), Problem> {
+pub(super) fn page(query: &Query, usual: u32) -> Result<Asked, Problem> {
     let limit = query.count("limit")?.unwrap_or(usual).min(PAGE_MAX);
-    Ok((limit, query.count("offset")?.unwrap_or(0)))
+    Ok(Asked { limit, offset: query.count("offset")?.unwrap_or(0) })
 }
 
 /// Which letters, as it is spelt in a query or a body.
@@ -146,10 +147,10 @@ impl Which {
             which = which.partition(names::partition(partition.clone())?);
         }
         if let Some(from) = &self.from {
-            which = which.since(moment::expect("from", from)?);
+            which = which.since(moment_of("from", from)?);
         }
         if let Some(to) = &self.to {
-            which = which.before(moment::expect("to", to)?);
+            which = which.before(moment_of("to", to)?);
         }
         if let Some(text) = &self.text {
             which = which.text(text.clone());

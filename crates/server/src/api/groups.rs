@@ -6,8 +6,9 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::Response;
 use reveille::messages::{
-    Began, GroupDescription, GroupName, GroupState, Page, PartitionLag, PartitionName, QueueName, SeekTo, Subscriptions,
+    Began, GroupDescription, GroupName, GroupState, PartitionLag, PartitionName, QueueName, SeekTo, Subscriptions,
 };
+use reveille::moment;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +18,7 @@ use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::{parse, slip};
-use crate::wire::moment;
+use crate::wire::moment::moment_of;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
 
@@ -31,8 +32,8 @@ const LAGGING: u32 = 3600;
 /// By queue and name; a page at a time, of which the first is what whoever says nothing gets.
 pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
     let queue = query.owned("queue").map(names::queue).transpose()?;
-    let (limit, offset) = page(&query, GROUPS)?;
-    let groups = service.messages.groups_page(queue.as_ref(), None, Page::new(limit, offset)?).await?;
+    let page = page(&query, GROUPS)?;
+    let groups = service.messages.groups_page(queue.as_ref(), None, page.in_messages()?).await?;
     Ok(answer::ok(&groups.iter().map(spelt).collect::<Vec<_>>()))
 }
 
@@ -117,7 +118,7 @@ pub(super) async fn subscription(
     let group = group_of(group)?;
     let said: NewBeginning = parse(&body)?;
     let text = said.subscription_timestamp.ok_or_else(|| Problem::invalid("subscriptionTimestamp is required"))?;
-    let rows = service.messages.change_subscription(&group, moment::expect("subscriptionTimestamp", &text)?).await?;
+    let rows = service.messages.change_subscription(&group, moment_of("subscriptionTimestamp", &text)?).await?;
     Ok(answer::ok(&json!({
         "success": true, "consumerGroup": group.as_str(), "newTimestamp": text, "rowsUpdated": rows,
     })))
@@ -143,7 +144,7 @@ impl Target {
         match (self.to_end, self.to_beginning, &self.timestamp) {
             (Some(true), ..) => Ok(Some(SeekTo::End)),
             (_, Some(true), _) => Ok(Some(SeekTo::Beginning)),
-            (.., Some(text)) => Ok(Some(SeekTo::Time(moment::expect("timestamp", text)?))),
+            (.., Some(text)) => Ok(Some(SeekTo::Time(moment_of("timestamp", text)?))),
             _ => Ok(None),
         }
     }
@@ -156,7 +157,8 @@ pub(super) async fn seek(
 ) -> Result<Response, Problem> {
     let target = Target::parse(&body)?;
     let to = target.read()?.ok_or_else(|| Problem::invalid("toEnd or timestamp is required"))?;
-    sought(&service, (&group_of(group)?, &names::queue(queue)?, None), to, &target).await
+    let (group, queue) = (group_of(group)?, names::queue(queue)?);
+    sought(&service, Reader { group: &group, queue: &queue, partition: None }, to, &target).await
 }
 
 /// Without a word, to the end: Queen knows nothing else here.
@@ -167,13 +169,20 @@ pub(super) async fn seek_partition(
 ) -> Result<Response, Problem> {
     let target = if body.is_empty() { Target::default() } else { Target::parse(&body)? };
     let to = target.read()?.unwrap_or(SeekTo::End);
-    let partition = names::partition(partition)?;
-    sought(&service, (&group_of(group)?, &names::queue(queue)?, Some(&partition)), to, &target).await
+    let (group, queue, partition) = (group_of(group)?, names::queue(queue)?, names::partition(partition)?);
+    sought(&service, Reader { group: &group, queue: &queue, partition: Some(&partition) }, to, &target).await
+}
+
+/// A group in a queue, or in one partition of it.
+struct Reader<'n> {
+    group: &'n GroupName,
+    queue: &'n QueueName,
+    partition: Option<&'n PartitionName>,
 }
 
 async fn sought(
     service: &Service,
-    (group, queue, partition): (&GroupName, &QueueName, Option<&PartitionName>),
+    Reader { group, queue, partition }: Reader<'_>,
     to: SeekTo,
     target: &Target,
 ) -> Result<Response, Problem> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
+use reveille::moment;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -13,7 +14,6 @@ use crate::body_door::Whole;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::{parse, slip};
-use crate::wire::moment;
 use crate::wire::names::{self, Names};
 
 /// For whoever does not say how long.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use reveille::messages::{Browse, GroupView, MessageState, Page, Seen};
+use reveille::messages::{Browse, GroupView, MessageState, Seen};
+use reveille::moment;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -14,7 +15,6 @@ use super::dead::page;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::wire::json::Carried;
-use crate::wire::moment;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
 use crate::wire::told::quoted;
@@ -47,7 +47,7 @@ pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> R
     if let Some(word) = query.text("status") {
         which = which.state(state(word)?);
     }
-    let seen = service.messages.browse(&which, Page::new(page.0, page.1)?).await?;
+    let seen = service.messages.browse(&which, page.in_messages()?).await?;
     Ok(answer::ok(&json!({ "messages": seen.iter().map(spelt).collect::<Vec<_>>() })))
 }
 

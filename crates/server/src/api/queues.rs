@@ -7,13 +7,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use reveille::messages::{MessagesError, Page, QueueDescription, QueueLag, QueueList, QueueName, Space};
+use reveille::moment;
 use serde_json::{Value, json};
 
 use super::answer;
 use super::configure::spelt;
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::wire::moment;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use prometheus::core::Metric as _;
 use reveille::messages::LaneFigures;
 use reveille_wake::{Outcome, Pace};
 use serde_json::{Value, json};
@@ -110,16 +111,17 @@ fn ratio(part: u64, of: u64) -> Option<f64> {
 /// From a ring to the end of the look it caused: mean and, as far as the buckets tell, percentiles.
 #[expect(clippy::cast_precision_loss, reason = "figures to look at")]
 fn latency(figures: &Figures) -> Value {
-    let (cumulated, all, sum_us) = figures.wake_latency.read();
+    let (count, sum) = (figures.wake_latency.get_sample_count(), figures.wake_latency.get_sample_sum());
+    let read = figures.wake_latency.metric();
     let at = |share: f64| {
-        let rank = (all as f64 * share).ceil();
-        let bucket = cumulated.iter().position(|upto| *upto as f64 >= rank);
-        bucket.map(|bucket| crate::figures::BUCKETS[bucket] as f64 / 1000.0)
+        let rank = (count as f64 * share).ceil();
+        let bucket = read.get_histogram().get_bucket().iter().find(|bucket| bucket.cumulative_count() as f64 >= rank);
+        bucket.map(|bucket| bucket.upper_bound() * 1000.0)
     };
-    match all {
+    match count {
         0 => json!({ "count": 0, "mean": null, "p50AtMost": null, "p99AtMost": null }),
         _ => json!({
-            "count": all, "mean": sum_us as f64 / all as f64 / 1000.0, "p50AtMost": at(0.5), "p99AtMost": at(0.99),
+            "count": count, "mean": sum * 1000.0 / count as f64, "p50AtMost": at(0.5), "p99AtMost": at(0.99),
         }),
     }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use reveille::messages::{NewTrace, Page, Payload, Trace};
+use reveille::messages::{NewTrace, Payload, Trace};
+use reveille::moment;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::answer::{self, Pagination};
+use super::answer::{self, Asked, Pagination};
 use super::dead::{PAGE_MAX, page};
 use crate::body_door::Whole;
 use crate::heavy::heavy;
@@ -19,7 +20,6 @@ use crate::problem::Problem;
 use crate::scales::TOLD;
 use crate::service::Service;
 use crate::wire::json::{Carried, parse, present};
-use crate::wire::moment;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
 
@@ -80,11 +80,11 @@ pub(super) async fn of_message(
     query: Query,
 ) -> Result<Response, Problem> {
     let page = page(&query, PAGE_MAX)?;
-    let found = match names::partition_uid(&partition) {
-        Some(partition) => service.messages.traces(partition, &transaction, Page::new(page.0, page.1)?).await?,
+    let (traces, total) = match names::partition_uid(&partition) {
+        Some(partition) => service.messages.traces(partition, &transaction, page.in_messages()?).await?,
         None => (Vec::new(), 0),
     };
-    Ok(noted(page, &found))
+    Ok(noted(page, &traces, total))
 }
 
 pub(super) async fn by_name(
@@ -93,13 +93,13 @@ pub(super) async fn by_name(
     query: Query,
 ) -> Result<Response, Problem> {
     let page = page(&query, PAGE)?;
-    let found = service.messages.traces_named(&name, Page::new(page.0, page.1)?).await?;
-    Ok(noted(page, &found))
+    let (traces, total) = service.messages.traces_named(&name, page.in_messages()?).await?;
+    Ok(noted(page, &traces, total))
 }
 
 pub(super) async fn names(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
     let page = page(&query, PAGE)?;
-    let (names, total) = service.messages.trace_names(Page::new(page.0, page.1)?).await?;
+    let (names, total) = service.messages.trace_names(page.in_messages()?).await?;
     let told = names.iter().map(|name| {
         json!({
             "trace_name": name.name,
@@ -113,9 +113,9 @@ pub(super) async fn names(State(service): State<Arc<Service>>, query: Query) -> 
     Ok(answer::ok(&json!({ "trace_names": told, "total": total, "pagination": pagination })))
 }
 
-fn noted(page: (u32, u32), found: &(Vec<Trace>, i64)) -> Response {
-    let weight = found.0.iter().map(|trace| trace.body.as_bytes().len() + TOLD).sum();
-    heavy(weight, || answer::ok(&Noted::new(page, found)))
+fn noted(page: Asked, traces: &[Trace], total: i64) -> Response {
+    let weight = traces.iter().map(|trace| trace.body.as_bytes().len() + TOLD).sum();
+    heavy(weight, || answer::ok(&Noted::new(page, traces, total)))
 }
 
 #[derive(Debug, Serialize)]
@@ -126,9 +126,9 @@ struct Noted<'a> {
 }
 
 impl<'a> Noted<'a> {
-    fn new(page: (u32, u32), (traces, total): &'a (Vec<Trace>, i64)) -> Self {
-        let pagination = Pagination::new(page, traces.len(), *total);
-        Self { traces: traces.iter().map(Told::new).collect(), total: *total, pagination }
+    fn new(page: Asked, traces: &'a [Trace], total: i64) -> Self {
+        let pagination = Pagination::new(page, traces.len(), total);
+        Self { traces: traces.iter().map(Told::new).collect(), total, pagination }
     }
 }
 

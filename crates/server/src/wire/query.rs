@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
-use super::moment;
+use super::moment::moment_of;
 use super::told::quoted;
 use crate::problem::Problem;
 
@@ -92,7 +92,7 @@ impl Query {
 
     /// A moment as RFC 3339 spells it.
     pub(crate) fn moment(&self, name: &'static str) -> Result<Option<SystemTime>, Problem> {
-        self.text(name).map(|text| moment::expect(name, text)).transpose()
+        self.text(name).map(|text| moment_of(name, text)).transpose()
     }
 }
 

@@ -3,25 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reveille::database::{Database, DatabaseOptions, HubSource, Registration, Statement};
+use own_table::{SOURCE, SURVEY, Taken, Todo};
+use reveille::database::{Database, DatabaseOptions, HubSource, Registration};
 use reveille_wake::{
     Answer, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, Event, Hub, HubOptions, Observer, Patience,
     Policy, Ticket,
 };
-use tokio_postgres::types::Type;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::source::{Taken, Todo};
-use super::{SOURCE, SURVEY};
 use crate::Events;
-
-static PUSH: Statement = Statement {
-    name: "testkit/push",
-    sql: "-- Adds $2 rows to queue $1, due in $3 seconds.
-insert into public.todo (queue, due_at) select $1, clock_timestamp() + make_interval(secs => $3) from generate_series(1, $2)",
-    types: &[Type::TEXT, Type::INT8, Type::FLOAT8],
-};
 
 /// How a node is made.
 #[derive(Debug, Clone)]
@@ -137,14 +128,12 @@ impl Node {
         }
     }
 
-    /// Commits rows, and tells this node and the others, as a door does.
+    /// Commits rows, and tells this node and the others, as an application does.
     ///
     /// # Panics
     /// When they cannot be committed.
     pub async fn push(&self, queue: &str, count: i64) {
-        let connection = self.database.acquire().await.expect("a connection is free");
-        connection.execute(&PUSH, &[&queue, &count, &0.0_f64]).await.expect("rows can be added");
-        self.database.herald().announce(SOURCE, queue);
+        own_table::push(&self.database, queue, count).await.expect("rows can be added");
     }
 
     /// Ends the node in order.

@@ -43,7 +43,7 @@ impl Source for Nothing {
 
 fn stand(desk: &Arc<Desk<Nothing>>, until: Instant) -> Ticket<Nothing> {
     let keys: Arc<[u8]> = Arc::new([7]);
-    let asked = desk.demands().ask(keys, (), (Patience::Until(until), until));
+    let asked = desk.demands().ask(keys, (), Patience::Until(until), until);
     let (id, _) = asked.expect("there is room");
     Ticket::new(Arc::clone(desk), id)
 }
@@ -109,7 +109,7 @@ fn a_demand_that_meets_a_sleeping_dispatcher_is_seen() {
             let door = Arc::clone(&desk);
             let client = shuttle::thread::spawn(move || {
                 let keys: Arc<[u8]> = Arc::new([7]);
-                let asked = door.demands().ask(keys, (), (Patience::Now, Instant::now()));
+                let asked = door.demands().ask(keys, (), Patience::Now, Instant::now());
                 asked.expect("there is room").1.into_iter().for_each(Waker::wake);
             });
 

@@ -43,7 +43,7 @@ impl<S: Source> DispatcherHandle<S> {
         let asked = if keys.is_empty() || keys.len() > DispatcherOptions::MAX_KEYS {
             Err(Refused::KeysOfDemand { limit: DispatcherOptions::MAX_KEYS })
         } else {
-            self.desk.demands().ask(keys, ask, (patience, now))
+            self.desk.demands().ask(keys, ask, patience, now)
         };
         let (id, dispatcher) = asked.inspect_err(|refused| self.hub.tell(Event::Refused(*refused)))?;
         if let Some(dispatcher) = dispatcher {

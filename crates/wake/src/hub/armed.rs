@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use super::board::Sink;
+use super::board::{Sink, WaiterAt};
 use super::entry::{Began, WaiterId};
 use super::{Hub, Key};
 use crate::cause::Cause;
@@ -143,7 +143,7 @@ impl<K: Key> Look<'_, K> {
     fn end(&mut self, outcome: Outcome) {
         let Some(began) = self.began.take() else { return };
         let Armed { hub, key, id, .. } = &*self.armed;
-        let (wakes, missed) = hub.board().finish(key, *id, began, (outcome, clock::now()));
+        let (wakes, missed) = hub.board().finish(WaiterAt { key, id: *id }, began, outcome, clock::now());
         wakes.wake();
         hub.tell(Event::Looked { cause: began.cause, outcome, keys: 1 });
         if missed {

@@ -21,6 +21,13 @@ use crate::refused::Refused;
 
 pub(crate) type WatchId = u64;
 
+/// A waiter, and what it waits for.
+#[derive(Debug)]
+pub(crate) struct WaiterAt<'k, K> {
+    pub(crate) key: &'k K,
+    pub(crate) id: WaiterId,
+}
+
 /// Where a waiter's wake goes.
 #[derive(Debug)]
 pub(crate) enum Sink {
@@ -98,12 +105,11 @@ impl<K: Key> Board<K> {
     }
 
     pub(crate) fn ring(&mut self, key: &K, cause: Cause, now: Instant) -> Wakes {
-        self.ring_told(key, (cause, false), now)
+        self.ring_told(key, cause, false, now)
     }
 
-    /// The second part of the news: whether it said where, to whoever looks.
-    pub(crate) fn ring_told(&mut self, key: &K, news: (Cause, bool), now: Instant) -> Wakes {
-        let (cause, told) = news;
+    /// `told`: whether it was said where the work is, to whoever looks.
+    pub(crate) fn ring_told(&mut self, key: &K, cause: Cause, told: bool, now: Instant) -> Wakes {
         let number = self.number();
         let Some(entry) = self.entries.get_mut(key) else { return Wakes::default() };
         if entry.waiters() == 0 {
@@ -166,12 +172,12 @@ impl<K: Key> Board<K> {
     /// Ends a look; the second answer says whether it found work that nothing announced.
     pub(crate) fn finish(
         &mut self,
-        key: &K,
-        id: WaiterId,
+        WaiterAt { key, id }: WaiterAt<'_, K>,
         look: Began,
-        end: (impl Into<Ended>, Instant),
+        end: impl Into<Ended>,
+        now: Instant,
     ) -> (Wakes, bool) {
-        let (end, now) = (end.0.into(), end.1);
+        let end = end.into();
         let turn = self.number();
         let Some(entry) = self.entries.get_mut(key) else { return (Wakes::default(), false) };
         let missed = end.outcome.found_work() && !look.cause.is_announced() && !entry.rung_since(&look);

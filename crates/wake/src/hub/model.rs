@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use proptest::prelude::*;
 
-use super::board::{Board, Sink};
+use super::board::{Board, Sink, WaiterAt};
 use super::entry::{Began, WaiterId};
 use super::policy::{HubOptions, Policy};
 use crate::cause::Cause;
@@ -161,7 +161,7 @@ impl Model {
     fn finish(&mut self, who: usize, outcome: Outcome) {
         let Waiter { id, key, .. } = self.waiters[who];
         let (began, rings, trusts) = self.waiters[who].look.take().expect("it looks");
-        drop(self.board.finish(&key, id, began, (outcome, self.now)));
+        drop(self.board.finish(WaiterAt { key: &key, id }, began, outcome, self.now));
         let unchanged = self.rings.get(&key).copied().unwrap_or_default() == rings && self.trusts == trusts;
         match outcome {
             Outcome::Empty | Outcome::UnderFilled if unchanged => {

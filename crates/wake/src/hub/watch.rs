@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Instant;
 
-use super::board::{Board, Sink, WatchId, WatchList};
+use super::board::{Board, Sink, WaiterAt, WatchId, WatchList};
 use super::entry::{Began, Ended, Stretch, WaiterId};
 use super::{Hub, Key};
 use crate::cause::Cause;
@@ -40,7 +40,7 @@ pub struct Watch<K: Key> {
     keys: HashMap<K, Waiting>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Waiting {
     id: WaiterId,
     began: Option<Began>,
@@ -64,7 +64,7 @@ impl<K: Key> Watch<K> {
         let now = clock::now();
         match board.arm(&key, Sink::Watch(self.id), now) {
             Ok(id) => {
-                sleep_or_list(&mut board, self.id, (&key, id), now);
+                sleep_or_list(&mut board, self.id, &WaiterAt { key: &key, id }, now);
                 drop(board);
                 self.keys.insert(key, Waiting { id, began: None });
                 Ok(())
@@ -81,7 +81,7 @@ impl<K: Key> Watch<K> {
     pub fn disarm(&mut self, key: &K) {
         if let Some(waiting) = self.keys.remove(key) {
             let mut board = self.hub.board();
-            let wakes = leave(&mut board, self.id, (key, waiting));
+            let wakes = leave(&mut board, self.id, key, waiting);
             drop(board);
             wakes.wake();
         }
@@ -154,8 +154,9 @@ impl<K: Key> Watch<K> {
         let Some(began) = waiting.began.take() else { return false };
         let mut board = self.hub.board();
         let now = clock::now();
-        let (wakes, missed) = board.finish(key, waiting.id, began, (end, now));
-        sleep_or_list(&mut board, self.id, (key, waiting.id), now);
+        let id = waiting.id;
+        let (wakes, missed) = board.finish(WaiterAt { key, id }, began, end, now);
+        sleep_or_list(&mut board, self.id, &WaiterAt { key, id }, now);
         drop(board);
         wakes.wake();
         missed
@@ -167,7 +168,7 @@ impl<K: Key> Drop for Watch<K> {
         let mut board = self.hub.board();
         let mut wakes = super::Wakes::default();
         for (key, waiting) in self.keys.drain() {
-            wakes.extend(leave(&mut board, self.id, (&key, waiting)));
+            wakes.extend(leave(&mut board, self.id, &key, waiting));
         }
         board.watches.remove(&self.id);
         drop(board);
@@ -177,8 +178,8 @@ impl<K: Key> Drop for Watch<K> {
 
 /// The waiter sleeps, or stands on the list if it was rung meanwhile. Called by the watch's own task, which looks at the
 /// list before it sleeps, so nobody need be woken.
-fn sleep_or_list<K: Key>(board: &mut Board<K>, watch: WatchId, waiter: (&K, WaiterId), now: Instant) {
-    let (key, id) = waiter;
+fn sleep_or_list<K: Key>(board: &mut Board<K>, watch: WatchId, waiter: &WaiterAt<'_, K>, now: Instant) {
+    let WaiterAt { key, id } = *waiter;
     if board.park(key, id, now).is_some()
         && let Some(list) = board.watches.get_mut(&watch)
     {
@@ -186,8 +187,7 @@ fn sleep_or_list<K: Key>(board: &mut Board<K>, watch: WatchId, waiter: (&K, Wait
     }
 }
 
-fn leave<K: Key>(board: &mut Board<K>, watch: WatchId, gone: (&K, Waiting)) -> super::Wakes {
-    let (key, waiting) = gone;
+fn leave<K: Key>(board: &mut Board<K>, watch: WatchId, key: &K, waiting: Waiting) -> super::Wakes {
     let now = clock::now();
     if let Some(list) = board.watches.get_mut(&watch) {
         list.rung.remove(&waiting.id);
@@ -195,7 +195,7 @@ fn leave<K: Key>(board: &mut Board<K>, watch: WatchId, gone: (&K, Waiting)) -> s
     // A look that is cut short has answered nothing.
     let mut wakes = super::Wakes::default();
     if let Some(began) = waiting.began {
-        wakes.extend(board.finish(key, waiting.id, began, (Outcome::Failed, now)).0);
+        wakes.extend(board.finish(WaiterAt { key, id: waiting.id }, began, Outcome::Failed, now).0);
     }
     wakes.extend(board.disarm(key, waiting.id, now));
     wakes

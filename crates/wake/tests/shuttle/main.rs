@@ -6,7 +6,6 @@
 #![cfg(shuttle)]
 
 mod baton;
-mod flight;
 mod table;
 mod wake;
 mod watch;

@@ -10,7 +10,6 @@ mod delivery;
 mod demands;
 mod dispatcher;
 mod dues;
-mod flight;
 mod hub;
 mod idle;
 mod link;

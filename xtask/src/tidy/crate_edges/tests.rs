@@ -5,7 +5,11 @@ use crate::tidy::tests::{assert_one_fault, faults};
 
 /// A manifest that inherits all it should; what follows begins on line 10.
 fn manifest(name: &str, rest: &str) -> String {
-    let publish = if ["reveille-testkit", "reveille-bench", "xtask"].contains(&name) { "false" } else { "true" };
+    let publish = if ["own-table", "reveille-testkit", "reveille-chaos", "reveille-bench", "xtask"].contains(&name) {
+        "false"
+    } else {
+        "true"
+    };
     format!(
         "[package]\nname = \"{name}\"\nedition.workspace = true\nrust-version.workspace = true\n\
          license.workspace = true\npublish = {publish}\n\n[lints]\nworkspace = true\n{rest}"
@@ -35,6 +39,7 @@ fn assert_refused(name: &str, section: &str, dependency: &str) {
 #[test]
 fn the_edges_of_the_design_pass() {
     assert_allowed("reveille-wake", "dependencies", "tokio");
+    assert_allowed("reveille-wake", "dependencies", "fastrand");
     assert_allowed("reveille-embedded", "dependencies", "tar");
     assert_allowed("reveille", "dependencies", "reveille-wake");
     assert_allowed("reveille", "dependencies", "tokio-postgres");
@@ -44,7 +49,7 @@ fn the_edges_of_the_design_pass() {
 }
 
 #[test]
-fn the_wake_engine_uses_tokio_only() {
+fn the_wake_engine_uses_tokio_and_chance_only() {
     for dependency in ["serde", "tokio-postgres", "axum", "reveille", "tracing"] {
         assert_refused("reveille-wake", "dependencies", dependency);
     }

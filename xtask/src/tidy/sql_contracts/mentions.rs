@@ -15,19 +15,30 @@ struct Source<'a> {
     named: Vec<String>,
 }
 
-pub(super) fn judge<'a>(tree: &Tree, files: impl Iterator<Item = &'a str>) -> Vec<Fault> {
+/// Who uses an SQL file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Users {
+    /// What is beside it: the crate's source, or tests if it lies among them.
+    Beside,
+    /// Tests, wherever it lies.
+    Tests,
+}
+
+pub(super) fn judge<'a>(tree: &Tree, files: impl Iterator<Item = (&'a str, Users)>) -> Vec<Fault> {
     let sources: Vec<Source<'_>> = tree
         .with_extension("rs")
         .map(|file| Source { path: &file.path, named: names_in(&rust::layers(&file.text).quoted) })
         .filter(|source| !source.named.is_empty())
         .collect();
-    files.filter_map(|file| judge_uses(tree, &sources, file)).collect()
+    files.filter_map(|(file, users)| judge_uses(tree, &sources, file, users)).collect()
 }
 
-fn judge_uses(tree: &Tree, sources: &[Source<'_>], file: &str) -> Option<Fault> {
+fn judge_uses(tree: &Tree, sources: &[Source<'_>], file: &str, users: Users) -> Option<Fault> {
     let users: Vec<&str> = sources
         .iter()
-        .filter(|source| is_beside(tree, source.path, file) && source.named.iter().any(|name| is_end_of(file, name)))
+        .filter(|source| {
+            is_beside(tree, source.path, file, users) && source.named.iter().any(|name| is_end_of(file, name))
+        })
         .map(|source| source.path)
         .collect();
     let sentence = match users[..] {
@@ -42,10 +53,11 @@ fn judge_uses(tree: &Tree, sources: &[Source<'_>], file: &str) -> Option<Fault> 
 }
 
 /// Same crate; tests may name what the crate owns, but only tests own what lies among tests.
-fn is_beside(tree: &Tree, source: &str, file: &str) -> bool {
+fn is_beside(tree: &Tree, source: &str, file: &str, users: Users) -> bool {
     let home = crate_of(tree, file);
     let among_tests = |path: &str| path[home.len()..].split('/').any(|component| component == "tests");
-    crate_of(tree, source) == home && among_tests(source) == among_tests(file)
+    let by_tests = users == Users::Tests || among_tests(file);
+    crate_of(tree, source) == home && among_tests(source) == by_tests
 }
 
 /// The nearest directory above that has a manifest, with its slash; the root when none has.

@@ -49,6 +49,16 @@ fn a_function_needs_a_sentence_but_no_locks() {
 }
 
 #[test]
+fn a_dump_of_a_schema_needs_a_sentence_and_a_test_that_compares_it() {
+    let dump = ("a/sql/schema.sql", "-- The whole schema.\ncreate table job ();\n");
+    let test = ("a/tests/schema.rs", "\"/sql/schema.sql\"");
+
+    assert_eq!(faults(check, &[("a/Cargo.toml", ""), test, dump]), [""; 0]);
+    let files = [("a/Cargo.toml", ""), ("a/src/lib.rs", test.1), dump];
+    assert_one_fault(check, &files, "a/sql/schema.sql:1", "no Rust file");
+}
+
+#[test]
 fn sql_outside_of_sql_directories_is_left_alone() {
     assert_eq!(faults(check, &[("docs/example.sql", "SELECT 1")]), [""; 0]);
 }
@@ -83,9 +93,11 @@ fn a_migration_without_a_locks_line_is_a_fault() {
 
 #[test]
 fn a_gap_between_migrations_is_a_fault() {
-    let files = one("a/sql/migrations/0002_b.sql", QUERY, "\"0002_b.sql\"");
+    let [manifest, _, first] = one("a/sql/migrations/0008_a.sql", QUERY, "");
+    let rust = ("a/src/lib.rs", "\"0008_a.sql\" \"0010_b.sql\"");
+    let files = [manifest, rust, first, ("a/sql/migrations/0010_b.sql", QUERY)];
 
-    assert_one_fault(check, &files, "a/sql/migrations/0002_b.sql:1", "no 0001");
+    assert_one_fault(check, &files, "a/sql/migrations/0010_b.sql:1", "no 0009");
 }
 
 #[test]

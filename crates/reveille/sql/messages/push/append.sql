@@ -34,14 +34,14 @@ with early as materialized (
     )
   ) as found
 ), locked as materialized (
-  select pushed.*, queue.dedup_window, held.place, known.high as key_high,
-         coalesce(pushed.low <= known.high, false) as meets,
+  select pushed.*, queue.dedup_window, held.place, held.key_high,
+         coalesce(pushed.low <= held.key_high, false) as meets,
          -- The least of those that come in order.
-         case when pushed.low <= known.high
+         case when pushed.low <= held.key_high
            then (
              select item.key
              from unnest(($22::uuid[])[pushed.first:pushed.last]) as item (key)
-             where item.key > known.high
+             where item.key > held.key_high
              order by item.key
              limit 1
            )
@@ -66,13 +66,6 @@ with early as materialized (
     limit 1
     for update
   ) as held
-  cross join lateral (
-    select case when held.key_seq = held.next_seq
-             then held.key_high
-             else {schema}.key_high_of(pushed.partition, held.key_high)
-           end as high
-    offset 0
-  ) as known
   join {schema}.queue on queue.id = held.queue
   where held.partition = pushed.partition
     and queue.encrypted = ($15::int is not null)
@@ -133,7 +126,6 @@ with early as materialized (
       fresh_at = coalesce(head.fresh_at, clock_timestamp()),
       last_at = greatest(head.last_at, clock_timestamp()),
       key_high = greatest(locked.key_high, locked.high),
-      key_seq = head.next_seq + locked.n,
       span_from = case when not locked.opens then head.span_from when locked.rises is not null then head.next_seq end,
       span_to = case when locked.rises is not null then head.next_seq + locked.n - 1 when not locked.opens then head.span_to end,
       span_low = case when locked.opens then locked.rises else head.span_low end,
@@ -148,7 +140,6 @@ with early as materialized (
       fresh_at = coalesce(head.fresh_at, clock_timestamp()),
       last_at = greatest(head.last_at, clock_timestamp()),
       key_high = greatest(locked.key_high, locked.high),
-      key_seq = head.next_seq + locked.n,
       span_from = case when not locked.opens then head.span_from when locked.rises is not null then head.next_seq end,
       span_to = case when locked.rises is not null then head.next_seq + locked.n - 1 when not locked.opens then head.span_to end,
       span_low = case when locked.opens then locked.rises else head.span_low end,

@@ -6,6 +6,6 @@ with gone as (
 ), dropped as (
   delete from {schema}.outbox where outbox.queue = $1::text
 ), groups as (
-  delete from {schema}.consumer_group using gone where consumer_group.queue in (gone.id, -gone.id)
+  delete from {schema}.consumer_group using gone where consumer_group.queue = gone.id or consumer_group.begun_for = gone.id
 )
 select gone.id from gone

@@ -1,11 +1,12 @@
 //! The migrations as one text that a human can read, review and run with psql.
 //!
 //! Promises the same result as [`super::Migrator::up`] on a schema at the given version, with the same bookkeeping, so
-//! that a program started afterwards finds nothing left to do.
+//! that a program started afterwards finds nothing left to do. On a schema at another version it changes nothing, also
+//! where psql goes on after an error: each transaction first asks for the version that it builds on.
 
 use std::fmt::Write;
 
-use super::source::{SchemaSource, lock_key};
+use super::source::{BOOKKEEPING, SchemaSource, lock_key};
 use crate::database::schema_name::SchemaName;
 use crate::database::statement::{Statement, render};
 use crate::database::statements::{RECORD, RECORD_FUNCTION};
@@ -21,23 +22,37 @@ pub(crate) fn script(source: &SchemaSource, schema: &SchemaName, from: i32) -> S
     if from == 0 {
         let _ = writeln!(text, "{}", render("create schema if not exists {schema};\n", schema));
     }
+    // On a new schema the first transaction makes the tables in which versions are recorded; it fails where they are.
+    let mut first = Some(if from == 0 { render(BOOKKEEPING, schema) } else { expected(schema, from) });
     for migration in source.migrations.iter().filter(|migration| migration.version > from) {
         let version = migration.version.to_string();
         let values = [version, literal(migration.name), literal(&migration.checksum()), schema.literal()];
         let _ = writeln!(
             text,
-            "{lock}\n{}\n{}\ncommit;\n",
+            "{lock}\n{}\n{}\n{}\ncommit;\n",
+            first.take().unwrap_or_else(|| expected(schema, migration.version - 1)),
             render(migration.sql, schema),
             filled(&RECORD, schema, &values)
         );
     }
-    let _ = writeln!(text, "{lock}");
+    let _ = writeln!(text, "{lock}\n{}", expected(schema, source.version()));
     for function in source.functions {
         let values = [literal(function.name), literal(&function.hash()), literal(source.release)];
         let _ = writeln!(text, "{}\n{}", render(function.sql, schema), filled(&RECORD_FUNCTION, schema, &values));
     }
     text.push_str("commit;\n");
     text
+}
+
+/// Ends the transaction when the schema is not at this version.
+fn expected(schema: &SchemaName, version: i32) -> String {
+    let check = format!(
+        "do $reveille$\nbegin\n  \
+         if (select max(version) from {{schema}}.migration) is distinct from {version} then\n    \
+         raise exception 'the schema is not at version {version}, for which this was written';\n  \
+         end if;\nend\n$reveille$;\n"
+    );
+    render(&check, schema)
 }
 
 fn literal(text: &str) -> String {

@@ -48,6 +48,8 @@ pub struct SchemaStatus {
     pub known: i32,
     /// The version in the database; 0 when nothing was applied.
     pub found: i32,
+    /// The oldest version that this program can upgrade.
+    pub oldest: i32,
     /// What was applied, oldest first.
     pub applied: Vec<Applied>,
     /// What this program would apply, as `(version, name)`.
@@ -63,12 +65,15 @@ impl SchemaStatus {
             let then = applied.iter().find(|then| then.version == migration.version);
             then.is_some_and(|then| then.checksum != migration.checksum())
         };
-        let is_missing = |migration: &&Migration| !applied.iter().any(|then| then.version == migration.version);
+        let is_retired = applied.iter().any(|then| then.version < source.oldest());
+        let is_missing =
+            |migration: &&Migration| !is_retired && !applied.iter().any(|then| then.version == migration.version);
         let pending = source.migrations.iter().filter(is_missing).map(|missing| (missing.version, missing.name));
         Self {
             schema: schema.to_string(),
             known: source.version(),
             found,
+            oldest: source.oldest(),
             pending: pending.collect(),
             changed: source.migrations.iter().filter(is_changed).map(|changed| changed.version).collect(),
             applied,
@@ -81,10 +86,20 @@ impl SchemaStatus {
         if self.found == 0 {
             return Err(DatabaseError::SchemaMissing { schema });
         }
+        self.not_retired()?;
         if self.found < self.known {
             return Err(DatabaseError::SchemaTooOld { schema, found: self.found, needed: self.known });
         }
         self.not_too_new()
+    }
+
+    /// A schema from before the storage was reset is left as it is.
+    pub(crate) fn not_retired(&self) -> Result<(), DatabaseError> {
+        if self.applied.iter().any(|then| then.version < self.oldest) {
+            let (schema, found, oldest) = (self.schema.clone(), self.found, self.oldest);
+            return Err(DatabaseError::SchemaRetired { schema, found, oldest });
+        }
+        Ok(())
     }
 
     pub(crate) fn not_too_new(&self) -> Result<(), DatabaseError> {
@@ -120,6 +135,12 @@ mod tests {
         release: "1.0.0",
     };
 
+    static LATER: SchemaSource = SchemaSource {
+        migrations: &[Migration { version: 3, name: "all", sql: "c" }],
+        functions: &[],
+        release: "1.0.0",
+    };
+
     fn status(found: i32) -> SchemaStatus {
         let applied = (1..=found).map(|version| {
             let known = SOURCE.migrations.iter().find(|migration| migration.version == version);
@@ -143,6 +164,17 @@ mod tests {
         assert_eq!(status(0).pending, [(1, "one"), (2, "two")]);
         assert_eq!(status(1).next(&SOURCE).unwrap().name, "two");
         assert!(status(3).next(&SOURCE).is_none());
+    }
+
+    #[test]
+    fn a_schema_older_than_the_first_migration_is_refused_and_nothing_is_applied_to_it() {
+        let status = SchemaStatus::new(&SchemaName::default(), &LATER, status(2).applied);
+
+        assert!(matches!(status.usable(), Err(DatabaseError::SchemaRetired { found: 2, oldest: 3, .. })));
+        assert_eq!((status.pending.len(), status.next(&LATER).is_none()), (0, true));
+        let empty = SchemaStatus::new(&SchemaName::default(), &LATER, Vec::new());
+        assert_eq!(empty.pending, [(3, "all")]);
+        assert!(matches!(empty.usable(), Err(DatabaseError::SchemaMissing { .. })));
     }
 
     #[test]

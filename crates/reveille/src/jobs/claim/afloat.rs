@@ -5,17 +5,16 @@
 //! that the lease's own end is what remains.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tracing::{debug, warn};
 
+use crate::database::pauses::GIVE_BACK;
 use crate::jobs::ground::Ground;
 use crate::jobs::statements::ABANDON;
 use crate::jobs::worker::Claiming;
 
-/// When to try.
-const PAUSES: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
+/// After so many answers that there is nothing to give back, there is not: a drain waits for this.
+const ANSWERS: usize = 4;
 
 /// A claim on its way. Dropped before it [landed](Self::landed), what it claimed is given back.
 pub(super) struct Afloat {
@@ -47,7 +46,8 @@ impl Drop for Afloat {
 
 async fn give_back(ground: Arc<Ground>, claiming: Claiming, nonce: i64, queues: Vec<String>) {
     let (nonces, worker, lease) = ([nonce], claiming.worker(), claiming.lease().as_secs_f64());
-    for pause in PAUSES {
+    let mut answers = 0;
+    for pause in GIVE_BACK {
         if ground.end.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return;
         }
@@ -56,7 +56,10 @@ async fn give_back(ground: Arc<Ground>, claiming: Claiming, nonce: i64, queues: 
             connection.query(&ABANDON, &[&&nonces[..], &worker, &queues, &lease]).await
         };
         match given.await {
-            Ok(rows) if rows.is_empty() => debug!("a look whose answer was lost had claimed nothing"),
+            Ok(rows) if rows.is_empty() => {
+                debug!("a look whose answer was lost had claimed nothing");
+                answers += 1;
+            }
             Ok(rows) => {
                 warn!(jobs = rows.len(), "gave back jobs that a look had claimed without an answer");
                 for queue in &queues {
@@ -65,6 +68,9 @@ async fn give_back(ground: Arc<Ground>, claiming: Claiming, nonce: i64, queues: 
                 return;
             }
             Err(error) => warn!(%error, "could not give back what a lost look may have claimed, its lease will end"),
+        }
+        if answers == ANSWERS {
+            return;
         }
     }
 }

@@ -21,10 +21,11 @@ use std::time::SystemTime;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Subscription;
+use crate::messages::catalog::NamedQueue;
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
-use crate::messages::ids::{GroupId, QueueId};
-use crate::messages::name::{GroupName, QueueName};
+use crate::messages::ids::GroupId;
+use crate::messages::name::GroupName;
 use crate::messages::statements::{CATCH_UP, FIND_GROUP, FINISH_GROUP, MAKE_CURSORS, REGISTER};
 
 /// Cursors that one statement makes or looks at.
@@ -47,12 +48,12 @@ impl Registrar {
     /// The group's id; `None` when the queue is gone. Each step takes a connection and gives it back: other first pops come between.
     pub(super) async fn found_or_registered(
         &self,
-        queue: (QueueId, &QueueName),
+        queue: NamedQueue<'_>,
         group: &GroupName,
         subscription: Subscription,
     ) -> Result<Option<GroupId>, MessagesError> {
         let found =
-            self.ground.database.acquire().await?.query_opt(&FIND_GROUP, &[&queue.0.0, &group.as_str()]).await?;
+            self.ground.database.acquire().await?.query_opt(&FIND_GROUP, &[&queue.id.0, &group.as_str()]).await?;
         let (id, settled) = match found {
             Some(row) => (row.get::<_, i32>("id"), row.get::<_, bool>("settled")),
             None => match self.register(queue, group, subscription).await? {
@@ -68,17 +69,18 @@ impl Registrar {
 
     async fn register(
         &self,
-        (queue, name): (QueueId, &QueueName),
+        queue: NamedQueue<'_>,
         group: &GroupName,
         subscription: Subscription,
     ) -> Result<Option<i32>, MessagesError> {
         let (mode, from) = beginning(group, subscription);
         // Others must not be able to shut out the consumers of a plain queue.
         let limit = if group.is_queue_mode() { i32::MAX } else { self.ground.options.groups_max };
-        let params: [crate::database::Param<'_>; 6] = [&queue.0, &group.as_str(), &mode, &from, &limit, &CURSORS_MAX];
+        let params: [crate::database::Param<'_>; 6] =
+            [&queue.id.0, &group.as_str(), &mode, &from, &limit, &CURSORS_MAX];
         let row = self.ground.database.acquire().await?.query_opt(&REGISTER, &params).await?;
         let Some(row) = row else { return Ok(None) };
-        let full = || MessagesError::TooManyGroups { queue: name.to_string(), limit };
+        let full = || MessagesError::TooManyGroups { queue: queue.name.to_string(), limit };
         let id = row.get::<_, Option<i32>>("grp").ok_or_else(full)?;
         match row.get::<_, Option<i32>>("through") {
             Some(through) => self.make(id, through).await,

@@ -23,6 +23,16 @@ const SLOTS_MAX: usize = 4096;
 /// With less, a pop of a thousand partitions of which one is full would bring a handful of messages.
 const BYTES_EACH_MIN: i64 = 64 * 1024;
 
+/// Room for one partition, for the wish of this number.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    number: usize,
+    group: GroupId,
+    /// `None` takes any.
+    partition: Option<PartitionId>,
+    since: SystemTime,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     groups: Vec<i32>,
@@ -42,41 +52,35 @@ impl Slots {
     }
 
     /// Room for any partitions of a group that are due since then.
-    pub(super) fn any(&mut self, (number, wish): (usize, &Wish), group: GroupId, since: SystemTime) {
+    pub(super) fn any(&mut self, number: usize, wish: &Wish, group: GroupId, since: SystemTime) {
         for _ in 0..wish.ask.slots().min(SLOTS_MAX.saturating_sub(self.groups.len())).max(1) {
-            self.add((number, wish), group, None, since);
+            self.add(wish, Slot { number, group, partition: None, since });
         }
     }
 
     /// Room for this one, unless somebody has it already.
-    pub(super) fn named(&mut self, (number, wish): (usize, &Wish), group: GroupId, partition: PartitionId) {
+    pub(super) fn named(&mut self, number: usize, wish: &Wish, group: GroupId, partition: PartitionId) {
         if self.taken.insert((group, partition)) {
-            self.add((number, wish), group, Some(partition), START);
+            self.add(wish, Slot { number, group, partition: Some(partition), since: START });
         }
     }
 
     /// What the wish is open for.
-    pub(super) fn spot(&mut self, wish: (usize, &Wish), spot: Spot, since: SystemTime) {
+    pub(super) fn spot(&mut self, number: usize, wish: &Wish, spot: Spot, since: SystemTime) {
         match spot.partition {
-            None => self.any(wish, spot.group, since),
-            Some(partition) => self.named(wish, spot.group, partition),
+            None => self.any(number, wish, spot.group, since),
+            Some(partition) => self.named(number, wish, spot.group, partition),
         }
     }
 
-    fn add(
-        &mut self,
-        (number, wish): (usize, &Wish),
-        group: GroupId,
-        partition: Option<PartitionId>,
-        since: SystemTime,
-    ) {
-        self.groups.push(group.0);
-        self.consumers.push(i32::try_from(number).unwrap_or(i32::MAX));
+    fn add(&mut self, wish: &Wish, slot: Slot) {
+        self.groups.push(slot.group.0);
+        self.consumers.push(i32::try_from(slot.number).unwrap_or(i32::MAX));
         self.batches.push(i32::try_from(wish.ask.batch).unwrap_or(i32::MAX));
         self.nonces.push(wish.lease.0);
         self.autos.push(wish.ask.auto);
-        self.named.push(partition.map(|partition| partition.0));
-        self.since.push(since);
+        self.named.push(slot.partition.map(|partition| partition.0));
+        self.since.push(slot.since);
     }
 
     /// Claims, durably if something is acked by it. A crash after any other claim only brings the messages again.
@@ -126,7 +130,7 @@ impl Slots {
 
 /// What each of so many partitions may bring of a pop's bytes. Everybody in a statement has the share of the widest pop: a
 /// neighbour may get less than it had room for, never more.
-pub(super) fn fair_share(bytes_max: i64, partitions: usize) -> i64 {
+fn fair_share(bytes_max: i64, partitions: usize) -> i64 {
     let each = bytes_max / i64::try_from(partitions).unwrap_or(i64::MAX).max(1);
     each.max(BYTES_EACH_MIN.min(bytes_max))
 }

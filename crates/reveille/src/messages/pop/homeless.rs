@@ -7,7 +7,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use reveille_wake::Cause;
 use tracing::{debug, warn};
@@ -15,22 +14,13 @@ use uuid::Uuid;
 
 use super::wish::{Haul, Wish};
 use crate::database::DatabaseError;
+use crate::database::pauses::GIVE_BACK;
 use crate::messages::ground::Ground;
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::message::PartitionLease;
 use crate::messages::statements::{ABANDON, UNDO};
 
-/// When to try, after the attempt before.
-const PAUSES: [Duration; 7] = [
-    Duration::ZERO,
-    Duration::from_millis(250),
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(5),
-    Duration::from_secs(15),
-    Duration::from_secs(30),
-];
-/// So many of them must succeed.
+/// So many attempts must succeed.
 const SUCCESSES: usize = 2;
 
 /// Nonces under which something may be claimed that nobody has in hand.
@@ -62,7 +52,7 @@ impl Drop for Afloat {
 
 async fn release_lost(ground: Arc<Ground>, nonces: Vec<Uuid>) {
     let mut successes = 0;
-    for pause in PAUSES {
+    for pause in GIVE_BACK {
         if ground.end.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() && successes > 0 {
             return;
         }

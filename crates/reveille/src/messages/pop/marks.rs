@@ -26,6 +26,14 @@ pub(super) struct Marks {
     groups: HashMap<GroupId, Mark>,
 }
 
+/// What a search cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// How many entries of the index it read.
+    pub(super) entries: i64,
+    pub(super) took: Duration,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     place: SystemTime,
@@ -50,10 +58,10 @@ impl Marks {
         start_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now)).max(Duration::from_millis(1))
     }
 
-    /// A search from the start has ended: how many entries it read and how long, and before which place nothing is left.
-    pub(super) fn note(&mut self, group: GroupId, now: Instant, (entries, took): (i64, Duration), place: SystemTime) {
-        let rest = now.checked_add(rest::after(took, rest::MAX));
-        match rest.filter(|_| entries > FEW && self.groups.len() < GROUPS_MAX) {
+    /// A search from the start has ended, and nothing is left before this place.
+    pub(super) fn note(&mut self, group: GroupId, now: Instant, effort: Effort, place: SystemTime) {
+        let rest = now.checked_add(rest::after(effort.took, rest::MAX));
+        match rest.filter(|_| effort.entries > FEW && self.groups.len() < GROUPS_MAX) {
             Some(start_at) => _ = self.groups.insert(group, Mark { place, start_at }),
             None => _ = self.groups.remove(&group),
         }
@@ -74,7 +82,7 @@ mod tests {
     fn while_searches_read_little_each_begins_at_the_start() {
         let (mut marks, now) = (Marks::default(), Instant::now());
 
-        marks.note(GROUP, now, (FEW, Duration::from_secs(1)), place());
+        marks.note(GROUP, now, Effort { entries: FEW, took: Duration::from_secs(1) }, place());
 
         assert_eq!((marks.search(GROUP, now), marks.glance(GROUP)), (START, START));
     }
@@ -83,7 +91,7 @@ mod tests {
     fn after_a_long_search_the_next_begin_at_the_mark_for_a_while() {
         let (mut marks, now) = (Marks::default(), Instant::now());
 
-        marks.note(GROUP, now, (FEW + 1, Duration::from_millis(10)), place());
+        marks.note(GROUP, now, Effort { entries: FEW + 1, took: Duration::from_millis(10) }, place());
 
         assert_eq!(marks.search(GROUP, now + Duration::from_millis(199)), place());
         assert_eq!(marks.wait(GROUP, now), Duration::from_millis(200));
@@ -95,7 +103,7 @@ mod tests {
     fn nobody_waits_longer_than_the_longest_rest_for_the_start() {
         let (mut marks, now) = (Marks::default(), Instant::now());
 
-        marks.note(GROUP, now, (FEW + 1, Duration::from_secs(2)), place());
+        marks.note(GROUP, now, Effort { entries: FEW + 1, took: Duration::from_secs(2) }, place());
 
         assert_eq!(marks.search(GROUP, now + rest::MAX), START);
     }
@@ -103,9 +111,9 @@ mod tests {
     #[test]
     fn a_search_that_reads_little_again_is_the_end_of_the_mark() {
         let (mut marks, now) = (Marks::default(), Instant::now());
-        marks.note(GROUP, now, (FEW + 1, Duration::from_millis(10)), place());
+        marks.note(GROUP, now, Effort { entries: FEW + 1, took: Duration::from_millis(10) }, place());
 
-        marks.note(GROUP, now, (FEW, Duration::from_secs(1)), place());
+        marks.note(GROUP, now, Effort { entries: FEW, took: Duration::from_secs(1) }, place());
 
         assert_eq!((marks.search(GROUP, now), marks.glance(GROUP)), (START, START));
     }

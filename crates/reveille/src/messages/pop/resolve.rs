@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use reveille_wake::DispatcherOptions;
 
-use super::spaces::Spaces;
+use super::spaces::{Asked, Spaces};
 use super::{Place, Pop};
+use crate::messages::catalog::NamedQueue;
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
 use crate::messages::group::{Groups, Subscriber};
@@ -49,7 +50,8 @@ impl Resolver {
                 }
             }
             Place::Space { namespace, task } => {
-                self.spaces.recall(&self.ground.bell, (namespace.as_ref(), task.as_ref(), &pop.group))
+                let (namespace, task) = (namespace.as_ref(), task.as_ref());
+                self.spaces.recall(&self.ground.bell, Asked { namespace, task, group: &pop.group })
             }
         }
     }
@@ -67,7 +69,10 @@ impl Resolver {
     pub(super) fn forget(&self, pop: &Pop) {
         match &pop.place {
             Place::Queue(queue) | Place::Partition(queue, _) => self.groups.forget_in(queue, &pop.group),
-            Place::Space { namespace, task } => self.spaces.forget((namespace.as_ref(), task.as_ref(), &pop.group)),
+            Place::Space { namespace, task } => {
+                let (namespace, task) = (namespace.as_ref(), task.as_ref());
+                self.spaces.forget(Asked { namespace, task, group: &pop.group });
+            }
         }
     }
 
@@ -90,9 +95,10 @@ impl Resolver {
     ) -> Result<Key, MessagesError> {
         let Some(known) = self.subscriber(pop, name).await? else { return Ok(Key::Queue(name.clone())) };
         let Ground { catalog, database, .. } = &*self.ground;
-        match catalog.find_partition_of(database, (known.queue, name), partition).await? {
+        let queue = NamedQueue { id: known.queue, name };
+        match catalog.find_partition_of(database, queue, partition).await? {
             Some(entry) => Ok(claim(known, Some(entry.id))),
-            None => self.absent_partition_key(pop, (known.queue, name), partition).await,
+            None => self.absent_partition_key(pop, queue, partition).await,
         }
     }
 
@@ -101,15 +107,15 @@ impl Resolver {
     async fn absent_partition_key(
         &self,
         pop: &Pop,
-        (queue, name): (QueueId, &QueueName),
+        queue: NamedQueue<'_>,
         partition: &PartitionName,
     ) -> Result<Key, MessagesError> {
-        if self.registered(pop, (queue, name)).await?.is_some() {
-            return Ok(Key::Partition(queue, partition.clone()));
+        if self.registered(pop, queue).await?.is_some() {
+            return Ok(Key::Partition(queue.id, partition.clone()));
         }
-        self.groups.forget_in(name, &pop.group);
-        self.ground.catalog.forget_queue(queue);
-        Ok(Key::Queue(name.clone()))
+        self.groups.forget_in(queue.name, &pop.group);
+        self.ground.catalog.forget_queue(queue.id);
+        Ok(Key::Queue(queue.name.clone()))
     }
 
     async fn space_keys(
@@ -128,13 +134,13 @@ impl Resolver {
         for queue in queues.iter().take(DispatcherOptions::MAX_KEYS - 1) {
             let known = match self.groups.known(&queue.name, &pop.group).filter(|known| known.queue == queue.id) {
                 Some(known) => Some(known),
-                None => self.registered(pop, (queue.id, &queue.name)).await?,
+                None => self.registered(pop, NamedQueue { id: queue.id, name: &queue.name }).await?,
             };
             keys.extend(known.map(|known| claim(known, None)));
         }
         keys.push(space);
         let keys: Arc<[Key]> = keys.into();
-        self.spaces.note((namespace, task, &pop.group), &keys, heard);
+        self.spaces.note(Asked { namespace, task, group: &pop.group }, &keys, heard);
         Ok(keys)
     }
 
@@ -144,14 +150,14 @@ impl Resolver {
         }
         let Ground { catalog, database, .. } = &*self.ground;
         let Some(queue) = catalog.queue(database, name).await? else { return Ok(None) };
-        let found = self.registered(pop, (queue.id, name)).await?;
+        let found = self.registered(pop, NamedQueue { id: queue.id, name }).await?;
         if found.is_none() {
             catalog.forget_queue(queue.id);
         }
         Ok(found)
     }
 
-    async fn registered(&self, pop: &Pop, queue: (QueueId, &QueueName)) -> Result<Option<Subscriber>, MessagesError> {
+    async fn registered(&self, pop: &Pop, queue: NamedQueue<'_>) -> Result<Option<Subscriber>, MessagesError> {
         self.groups.find_or_register(queue, &pop.group, pop.subscription).await
     }
 }

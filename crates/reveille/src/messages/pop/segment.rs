@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::messages::catalog::PartitionEntry;
 use crate::messages::error::MessagesError;
-use crate::messages::ids::{GroupId, LeaseId, MessageId, PartitionId, QueueId};
+use crate::messages::ids::{GroupId, LeaseId, MessageId, PartitionId};
 use crate::messages::message::{Message, PartitionLease};
 use crate::messages::payload::Payload;
 use crate::messages::seal::Seal;
@@ -33,10 +33,6 @@ impl Claimed<'_> {
 
     pub(super) fn partition(self) -> PartitionId {
         PartitionId(self.0.get(2))
-    }
-
-    pub(super) fn queue(self) -> QueueId {
-        QueueId(self.0.get(3))
     }
 
     /// Something is due now that was not leased.

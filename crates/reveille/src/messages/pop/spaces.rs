@@ -15,8 +15,15 @@ use crate::messages::name::GroupName;
 /// More are forgotten all at once: they cost one statement each to find again.
 const SPACES_MAX: usize = 10_000;
 
+/// Which queues a group asks in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) namespace: Option<&'a Arc<str>>,
+    pub(super) task: Option<&'a Arc<str>>,
+    pub(super) group: &'a GroupName,
+}
+
 /// Namespace, task and group.
-pub(super) type Asked<'a> = (Option<&'a Arc<str>>, Option<&'a Arc<str>>, &'a GroupName);
 type Owned = (Option<Arc<str>>, Option<Arc<str>>, GroupName);
 
 #[derive(Debug, Default)]
@@ -54,6 +61,6 @@ impl Spaces {
     }
 }
 
-fn owned((namespace, task, group): Asked<'_>) -> Owned {
-    (namespace.cloned(), task.cloned(), group.clone())
+fn owned(asked: Asked<'_>) -> Owned {
+    (asked.namespace.cloned(), asked.task.cloned(), asked.group.clone())
 }

@@ -62,7 +62,7 @@ pub(super) struct Haul {
 
 impl Haul {
     pub(super) fn into_batch(self) -> Batch {
-        Batch { lease: (!self.auto).then_some(self.lease), group: self.group, partitions: self.partitions, turns: 0 }
+        Batch { lease: (!self.auto).then_some(self.lease), group: self.group, partitions: self.partitions }
     }
 
     /// Whether another demand may have it: it could have claimed all of it itself.

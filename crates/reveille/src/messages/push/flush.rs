@@ -12,7 +12,7 @@ use super::entry::{Entry, Verdict};
 use super::item::Pushed;
 use super::lot::{Arrays, Lot, ends, says_seen};
 use super::plan;
-use crate::database::lane::{Failed, Work};
+use crate::batcher::{Failed, Work};
 use crate::database::{Connection, DatabaseError};
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::entry::{Entry, Verdict};
 use super::portion::stops;
+use crate::batcher::{Failed, Lane, LaneOptions, Work};
 use crate::database::Connection;
-use crate::database::lane::{Failed, Lane, LaneOptions, Work};
 use crate::messages::catalog::{PartitionEntry, PartitionPath};
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;

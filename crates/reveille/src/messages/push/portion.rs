@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use super::entry::Entry;
 use super::flush::Flusher;
 use super::item::Pushed;
+use crate::batcher::Lane;
 use crate::database::DatabaseError;
-use crate::database::lane::Lane;
 use crate::messages::error::MessagesError;
 
 /// As many as one flush takes.

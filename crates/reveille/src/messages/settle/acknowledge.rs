@@ -229,12 +229,18 @@ fn found(row: &Row, partition: PartitionId, said: &Acknowledgement) -> Result<(P
     seq.map(|seq| (place, lease, seq)).ok_or(Settled::NotFound)
 }
 
+/// What is said of one message, and whether an ended lease counts against it.
+struct Said {
+    item: Item,
+    strict: bool,
+}
+
 fn add(
     bundles: &mut HashMap<(Place, LeaseId), Bundle>,
     place: Place,
     lease: LeaseId,
     through: Option<i64>,
-    (item, strict): (Item, bool),
+    said: Said,
 ) {
     let bundle = bundles.entry((place, lease)).or_insert_with(|| Bundle {
         place,
@@ -243,16 +249,16 @@ fn add(
         through: None,
         items: Vec::new(),
     });
-    bundle.strict |= strict;
+    bundle.strict |= said.strict;
     bundle.through = bundle.through.or(through);
-    bundle.items.push(item);
+    bundle.items.push(said.item);
 }
 
 impl Acknowledgement {
     /// An ended lease counts only against those who name it.
-    fn at(self, at: usize, seq: i64) -> (Item, bool) {
+    fn at(self, at: usize, seq: i64) -> Said {
         let strict = self.strict && self.lease.is_some();
-        (Item { at, seq, outcome: self.outcome, error: self.error }, strict)
+        Said { item: Item { at, seq, outcome: self.outcome, error: self.error }, strict }
     }
 }
 

@@ -41,7 +41,7 @@ impl Memory {
         let Some(lease) = batch.lease else { return };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for partition in &batch.partitions {
-            known.learn((lease, partition.partition_uid), Remembered::new(&batch.group, partition));
+            known.learn(lease, partition.partition_uid, Remembered::new(&batch.group, partition));
         }
     }
 
@@ -51,7 +51,8 @@ impl Memory {
 }
 
 impl Known {
-    fn learn(&mut self, key: (LeaseId, PartitionUid), entry: Remembered) {
+    fn learn(&mut self, lease: LeaseId, partition: PartitionUid, entry: Remembered) {
+        let key = (lease, partition);
         self.messages += entry.weight();
         match self.leases.insert(key, Arc::new(entry)) {
             Some(before) => self.messages -= before.weight(),

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::settlement::{End, Place, Settled, Settlement};
-use crate::database::lane::{Failed, Work, interrupts};
+use crate::batcher::{Failed, Work, interrupts};
 use crate::database::{Connection, DatabaseError, Param};
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;

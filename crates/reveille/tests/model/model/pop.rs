@@ -6,7 +6,7 @@ use reveille::messages::LeaseId;
 
 use super::cursor::Burial;
 use super::{Check, Cursor, Lease, Model, Place, Stored};
-use crate::world::Rows;
+use crate::snapshot::Rows;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -15,8 +15,6 @@ pub(crate) struct Asked {
     pub(crate) batch: i64,
     pub(crate) partitions: usize,
     pub(crate) auto: bool,
-    /// A consumer that stays with its partitions gets what is there: another partition does not fill its batch.
-    pub(crate) goes_on: bool,
 }
 
 /// What came.
@@ -62,7 +60,7 @@ impl Model {
         }
         match given {
             Some(given) if given.shares.len() != took.len() => Err("it brought partitions nobody asked for".to_owned()),
-            Some(_) => limits(asked, &took, self.passed_some || asked.goes_on),
+            Some(_) => limits(asked, &took, self.passed_some),
             None => self.nothing_is_left(asked, scope),
         }
     }
@@ -172,7 +170,7 @@ impl Model {
         Ok(took)
     }
 
-    fn acked_by_pop(&mut self, place: Place, share: &Share, row: &crate::world::Row, before: i64) -> Check<Took> {
+    fn acked_by_pop(&mut self, place: Place, share: &Share, row: &crate::snapshot::Row, before: i64) -> Check<Took> {
         self.pass(place, self.cursor(place).committed.max(self.purged(place.0)))?;
         if self.cursor(place).is_poisoned(&self.rules) {
             let next = self.cursor(place).committed + 1;

@@ -2,7 +2,7 @@
 
 use super::{Play, agree};
 use crate::model::{Check, Cursor, Letter, Place};
-use crate::world::{Due, Row};
+use crate::snapshot::{Due, Row};
 
 impl Play<'_> {
     pub(super) fn compare(&mut self) -> Check {

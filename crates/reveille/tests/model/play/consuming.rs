@@ -37,7 +37,6 @@ impl Play<'_> {
             batch: (*batch).into(),
             partitions: (*partitions).into(),
             auto: *auto,
-            goes_on: false,
         };
         self.got(&asked, popped, &newest, remember.then_some(*node))
     }
@@ -74,25 +73,19 @@ impl Play<'_> {
         }
     }
 
-    /// As a completion and a pop, one after the other.
-    pub(super) async fn next(&mut self, node: u8, which: Which, batch: u8, partitions: u8) -> Check {
+    /// As consumers do that go on: the whole batch is done, the next one is wanted.
+    pub(super) async fn complete_and_pop(&mut self, node: u8, which: Which, most: (u8, u8)) -> Check {
         let Some((held, _)) = self.pick(which) else { return Ok(()) };
         let group = held.group;
-        let parts = 0..held.parts.len();
-        let asked: Vec<Asking> = parts.map(|part| said(held, part, How::Complete)).collect();
-        let pop = Pop::queue(self.queue.clone()).group(group_name(group));
-        let pop = pop.batch(batch.into()).partitions(partitions.into());
-        let newest: BTreeMap<u8, i64> = self.model.logs.iter().map(|(p, log)| (*p, log.newest())).collect();
-        let next = self.node(node).next(&held.batch, pop).await.map_err(|error| format!("a next failed: {error:?}"))?;
-        if !self.model.outbox.is_empty() {
-            self.model.make();
-        }
-        self.model.register(group, Begin::All);
+        let asked: Vec<Asking> = (0..held.parts.len()).map(|part| said(held, part, How::Complete)).collect();
+        let answers = self.node(node).complete(&held.batch).await;
+        self.expect_settled(&asked, answers, false)?;
         self.look().await;
-        self.expect_settled(&asked, next.settled, false)?;
-        let (batch, partitions) = (batch.into(), partitions.into());
-        let asked = Asked { group, partition: None, batch, partitions, auto: false, goes_on: true };
-        self.got(&asked, next.batch, &newest, None).map(|_| ())
+        self.compare()?;
+        let (batch, partitions) = most;
+        let (scope, begin) = (Scope::Queue, Begin::All);
+        let pop = Step::Pop { node, group, scope, batch, partitions, auto: false, begin, remember: false };
+        self.pop(&pop).await.map(|_| ())
     }
 
     fn hold(&mut self, batch: Batch, group: u8, remembered_by: Option<u8>) {

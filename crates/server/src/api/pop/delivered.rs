@@ -1,11 +1,11 @@
 //! A batch, as it is spelt.
 
 use reveille::messages::{Batch, Message, PartitionLease};
+use reveille::moment;
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::wire::json::Carried;
-use crate::wire::moment;
 
 /// How wide we made a pop for a client that left it to us.
 #[derive(Debug, Clone, Serialize)]

@@ -16,7 +16,7 @@ use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::key::Key;
 use crate::messages::outbox;
 use crate::messages::pop::claim::Slots;
-use crate::messages::pop::marks::{Marks, START};
+use crate::messages::pop::marks::{Effort, Marks, START};
 use crate::messages::pop::segment::Claimed;
 use crate::messages::pop::wish::{Spot, Wish};
 use crate::messages::statements::{DUES, SPREAD};
@@ -157,21 +157,21 @@ impl Looker {
         let now = Instant::now();
         let (mut plain, mut general) = (Slots::default(), Slots::default());
         let (mut direct, mut told) = (HashSet::new(), HashMap::<GroupId, Told>::new());
-        for wish in wishes.iter().enumerate().filter(|(_, wish)| wish.is_open()) {
-            let [spot @ Spot { partition: None, queue, group }] = wish.1.spots[..] else { continue };
+        for (number, wish) in wishes.iter().enumerate().filter(|(_, wish)| wish.is_open()) {
+            let [spot @ Spot { partition: None, queue, group }] = wish.spots[..] else { continue };
             let way = self.pulse().way(spot, now);
-            let slots = if wish.1.ask.slots() == 1 && !wish.1.ask.auto { &mut plain } else { &mut general };
+            let slots = if wish.ask.slots() == 1 && !wish.ask.auto { &mut plain } else { &mut general };
             match way {
                 Way::Due => {
                     self.ground.bell.news(queue, group, usize::MAX);
-                    slots.any(wish, group, self.pulse().marks.glance(group));
+                    slots.any(number, wish, group, self.pulse().marks.glance(group));
                     report.searched.insert(group);
                 }
                 Way::Direct => {
-                    let news = self.ground.bell.news(queue, group, wish.1.ask.slots());
+                    let news = self.ground.bell.news(queue, group, wish.ask.slots());
                     told.entry(group).or_default().hear(&news);
                     for partition in news.partitions {
-                        slots.named(wish, group, partition);
+                        slots.named(number, wish, group, partition);
                     }
                     direct.insert(queue);
                 }
@@ -222,16 +222,16 @@ impl Looker {
         report: &mut Report,
     ) -> Result<Vec<String>, MessagesError> {
         let (mut any, mut named, mut spots) = (Slots::default(), Slots::default(), Vec::new());
-        for wish in wishes.iter().enumerate().filter(|(_, wish)| report.seeks(wish)) {
-            let [spot] = wish.1.spots[..] else { continue };
-            spots.push((wish, spot));
+        for (number, wish) in wishes.iter().enumerate().filter(|(_, wish)| report.seeks(wish)) {
+            let [spot] = wish.spots[..] else { continue };
+            spots.push((number, wish, spot));
         }
-        let since = self.since(spots.iter().map(|(_, spot)| *spot));
-        for (wish, spot) in &spots {
+        let since = self.since(spots.iter().map(|(.., spot)| *spot));
+        for (number, wish, spot) in &spots {
             let slots = if spot.partition.is_none() { &mut any } else { &mut named };
-            slots.spot(*wish, *spot, since_of(&since, *spot));
+            slots.spot(*number, wish, *spot, since_of(&since, *spot));
         }
-        let spots: Vec<Spot> = spots.into_iter().map(|(_, spot)| spot).collect();
+        let spots: Vec<Spot> = spots.into_iter().map(|(.., spot)| spot).collect();
         report.searched.extend(spots.iter().filter(|spot| spot.partition.is_none()).map(|spot| spot.group));
         if spots.is_empty() {
             return Ok(Vec::new());
@@ -265,16 +265,16 @@ impl Looker {
             return Ok(());
         }
         let since = self.since(spots.iter().copied());
-        self.learn_due(connection, (&spots, &since), wishes, report).await?;
+        self.learn_due(connection, Reach { spots: &spots, since: &since }, wishes, report).await?;
         let mut tried: HashMap<usize, HashSet<Spot>> = HashMap::new();
         for _ in 0..SPACE_ROUNDS {
             let mut slots = Slots::default();
-            for wish in wishes.iter().enumerate().filter(|(_, wish)| wide(wish)) {
-                let tried = tried.entry(wish.0).or_default();
-                let next = wish.1.spots.iter().find(|spot| report.is_due(**spot) && !tried.contains(spot));
+            for (number, wish) in wishes.iter().enumerate().filter(|(_, wish)| wide(wish)) {
+                let tried = tried.entry(number).or_default();
+                let next = wish.spots.iter().find(|spot| report.is_due(**spot) && !tried.contains(spot));
                 if let Some(spot) = next {
                     tried.insert(*spot);
-                    slots.any(wish, spot.group, since_of(&since, *spot));
+                    slots.any(number, wish, spot.group, since_of(&since, *spot));
                     report.searched.insert(spot.group);
                 }
             }
@@ -306,7 +306,7 @@ impl Looker {
     async fn learn_due(
         &self,
         connection: &Connection,
-        (spots, since): (&[Spot], &Since),
+        Reach { spots, since }: Reach<'_>,
         wishes: &[Wish],
         report: &mut Report,
     ) -> Result<(), MessagesError> {
@@ -373,7 +373,8 @@ impl Looker {
                 next.due_s = Some(next.due_s.map_or(wait, |due_s| due_s.min(wait)));
             } else if spot.partition.is_none() {
                 let took = Duration::try_from_secs_f64(row.get("took_s")).unwrap_or_default();
-                pulse.marks.note(spot.group, now, (row.get("entries"), took), row.get("place"));
+                let effort = Effort { entries: row.get("entries"), took };
+                pulse.marks.note(spot.group, now, effort, row.get("place"));
             }
             Some((spot, next, row.get(3)))
         };
@@ -393,6 +394,13 @@ impl Looker {
 
 /// Since when the groups are searched for what is due.
 type Since = HashMap<GroupId, SystemTime>;
+
+/// Where to search, and since when.
+#[derive(Clone, Copy)]
+struct Reach<'r> {
+    spots: &'r [Spot],
+    since: &'r Since,
+}
 
 fn since_of(since: &Since, spot: Spot) -> SystemTime {
     since.get(&spot.group).copied().filter(|_| spot.partition.is_none()).unwrap_or(START)

@@ -1,0 +1,157 @@
+//! Wakes this process for what happens in the database, and others for what happens here.
+//!
+//! Owns the node's row, the LISTEN connection with its heartbeat, and the herald. Started by the first source of work that
+//! is registered; a script that only pushes has none of it but the herald. Knows no table: see [`WorkSource`].
+//!
+//! ```text
+//!   this node                                          another node
+//!   commit ──► hub.ring (at once, in memory)
+//!      └─────► herald ── NOTIFY, coalesced ──► listener ──► inbox ──► hub.ring
+//!                                                 ▲
+//!              heartbeat, every 12 s: I live · echo · who else lives · what is ready or due next
+//! ```
+//!
+//! Next: [`work_source`], [`listener`], [`heartbeat`], [`herald`].
+
+mod budget;
+mod figures;
+mod heartbeat;
+mod herald;
+mod hint;
+mod inbox;
+mod listener;
+mod lost;
+mod node_id;
+mod roster;
+mod statements;
+mod work_source;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use reveille_wake::Link;
+use tokio_util::sync::CancellationToken;
+use tracing::error;
+
+pub use figures::WakeFigures;
+pub use herald::Herald;
+pub use work_source::{HintKey, HubSource, WorkSource};
+
+use figures::Figures;
+use herald::Outbox;
+use inbox::Inbox;
+use listener::Listener;
+pub(crate) use node_id::NodeId;
+use roster::Roster;
+pub(crate) use statements::ALL as STATEMENTS;
+
+use crate::database::pauses::Pauses;
+use crate::database::shared::Shared;
+
+/// Between attempts to connect.
+const RECONNECT: Pauses = Pauses::after_one_at_once(Duration::from_millis(50), Duration::from_secs(5));
+/// What panics once may panic always: not in a loop.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
+
+/// What a process needs to be woken and to wake others.
+#[derive(Debug)]
+pub(crate) struct Service {
+    shared: Arc<Shared>,
+    node: Node,
+    roster: Roster,
+    inbox: Inbox,
+    outbox: Outbox,
+    figures: Figures,
+    listening: OnceLock<()>,
+}
+
+/// Who and where this node is.
+#[derive(Debug)]
+struct Node {
+    id: NodeId,
+    name: String,
+    channel: String,
+    heartbeat: Duration,
+}
+
+impl Node {
+    /// After how long without a heartbeat a node counts as gone: two may be missed, and a little more.
+    fn silence(&self) -> Duration {
+        self.heartbeat.mul_f64(2.5)
+    }
+}
+
+impl Service {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let node = Node {
+            id: NodeId::random(),
+            name: format!("{} (process {})", shared.settings.application_name, std::process::id()),
+            channel: hint::channel(&shared.settings.schema),
+            heartbeat: shared.settings.heartbeat,
+        };
+        Self {
+            shared,
+            node,
+            roster: Roster::new(),
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+            figures: Figures::default(),
+            listening: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn register(self: &Arc<Self>, source: Arc<dyn WorkSource>) -> Registration {
+        let number = self.roster.add(source);
+        self.listening.get_or_init(|| {
+            let closing = &self.shared.closing;
+            let (service, end) = (Arc::clone(self), closing.clone());
+            let listen = move || Listener::new(Arc::clone(&service)).run(end.clone());
+            self.shared.tasks.spawn(supervised("listener", closing.clone(), listen));
+            let (service, end) = (Arc::clone(self), closing.clone());
+            let ring = move || inbox::run(Arc::clone(&service), end.clone());
+            self.shared.tasks.spawn(supervised("inbox", closing.clone(), ring));
+        });
+        Registration { service: Arc::clone(self), number }
+    }
+
+    pub(crate) fn herald(self: &Arc<Self>) -> Herald {
+        Herald::new(Arc::clone(self))
+    }
+
+    pub(crate) fn channel(&self) -> &str {
+        &self.node.channel
+    }
+
+    pub(crate) fn link(&self) -> Link {
+        self.roster.link()
+    }
+
+    pub(crate) fn figures(&self) -> WakeFigures {
+        self.figures.read()
+    }
+}
+
+/// Runs a part of the service until it returns, and again when it panicked in a source's or an observer's code: a part that
+/// died unnoticed would leave everybody asleep.
+async fn supervised<F: Future<Output = ()>>(part: &'static str, closing: CancellationToken, start: impl Fn() -> F) {
+    while AssertUnwindSafe(async { start().await }).catch_unwind().await.is_err() {
+        error!(part, retry_in = ?AFTER_PANIC, "a part of the wake service panicked, starting it anew");
+        let _ = closing.run_until_cancelled(tokio::time::sleep(AFTER_PANIC)).await;
+    }
+}
+
+/// Keeps a source of work registered; dropping it ends that.
+#[derive(Debug)]
+#[must_use = "the source is rung only while its registration lives"]
+pub struct Registration {
+    service: Arc<Service>,
+    number: u64,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.service.roster.remove(self.number);
+    }
+}

@@ -1,0 +1,176 @@
+//! Tells the other nodes that there is work.
+//!
+//! Owns the hints this process has for others, and the connection that carries them. Promises that a hint leaves at once
+//! while hints are rare, and together with others otherwise; that after a lost connection everything is hinted at; and that [`flush`](Herald::flush) returns when all that was announced before it has been sent. Never part
+//! of a producer's transaction: a NOTIFY there takes a lock on the whole database until the commit is on disk.
+//!
+//! Next: [`super::listener`] on the other nodes.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use reveille_wake::Cause;
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::budget::Budget;
+use super::hint::{Hint, payloads};
+use super::statements::HERALD;
+use super::{RECONNECT, Service, supervised};
+use crate::database::connection::{Connection, Param};
+use crate::database::connector::Purpose;
+use crate::database::error::DatabaseError;
+
+/// More notifications than this at once, and one that says "everything" does.
+const PAYLOADS_MAX: usize = 4;
+/// More different hints than this at once are not worth listing.
+const HELD_MAX: usize = 4096;
+/// How long a close waits for the last hints.
+const FLUSH_WITHIN: Duration = Duration::from_secs(2);
+/// A connection that says nothing for so long is given up: meanwhile no hint leaves.
+const SEND_WITHIN: Duration = Duration::from_secs(4);
+
+/// Says what other nodes should look at. Clones are the same herald.
+#[derive(Debug, Clone)]
+pub struct Herald {
+    service: Arc<Service>,
+}
+
+/// What is to be sent, and how far sending has come.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    held: Mutex<Held>,
+    arrived: Notify,
+    sent: watch::Sender<u64>,
+    started: OnceLock<()>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    hints: BTreeSet<Hint>,
+    /// How many were announced, ever.
+    announced: u64,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self { held: Mutex::default(), arrived: Notify::new(), sent: watch::Sender::new(0), started: OnceLock::new() }
+    }
+}
+
+impl Herald {
+    pub(super) fn new(service: Arc<Service>) -> Self {
+        Self { service }
+    }
+
+    /// The committed work under `key` of `source` is ready: everybody should look, here and elsewhere. Rings the sources of
+    /// that name that are registered in this process, leaves the others to the herald's task, and returns at once.
+    pub fn announce(&self, source: &str, key: &str) {
+        self.service.roster.named(source, |here| here.ring(Some(key), Cause::Pushed));
+        self.hold(Hint::key(source, key, None));
+    }
+
+    /// The same for work that becomes ready after `delay`: a retry, a schedule, the end of a short lease.
+    pub fn announce_after(&self, source: &str, key: &str, delay: Duration) {
+        self.service.roster.named(source, |here| here.ring_after(key, delay));
+        self.hold(Hint::key(source, key, Some(delay)));
+    }
+
+    /// Waits until everything announced so far has been sent, for at most two seconds, and not at all once the database is
+    /// closed. Without it, a program that pushes and exits leaves the news to the other nodes' next heartbeat.
+    pub async fn flush(&self) {
+        let announced = self.outbox().held().announced;
+        let mut sent = self.outbox().sent.subscribe();
+        let all_sent = timeout(FLUSH_WITHIN, sent.wait_for(|sent| *sent >= announced));
+        let _ = self.service.shared.closing.run_until_cancelled(all_sent).await;
+    }
+
+    fn hold(&self, hint: Hint) {
+        self.service.figures.announced();
+        let mut held = self.outbox().held();
+        held.announced += 1;
+        held.hints.insert(hint);
+        if held.hints.len() > HELD_MAX {
+            held.hints = BTreeSet::from([Hint::All]);
+        }
+        drop(held);
+        self.outbox().arrived.notify_one();
+        self.outbox().started.get_or_init(|| {
+            let (service, closing) = (Arc::clone(&self.service), self.service.shared.closing.clone());
+            let end = closing.clone();
+            let send = move || run(Arc::clone(&service), end.clone());
+            self.service.shared.tasks.spawn(supervised("herald", closing, send));
+        });
+    }
+
+    fn outbox(&self) -> &Outbox {
+        &self.service.outbox
+    }
+}
+
+impl Outbox {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn run(service: Arc<Service>, closing: CancellationToken) {
+    let _ = closing.run_until_cancelled(send_for_ever(&service)).await;
+}
+
+async fn send_for_ever(service: &Service) {
+    let mut connection: Option<Connection> = None;
+    let mut pauses = RECONNECT;
+    let mut budget = Budget::new();
+    loop {
+        service.outbox.arrived.notified().await;
+        budget.spend().await;
+        let (hints, announced) = {
+            let mut held = service.outbox.held();
+            (std::mem::take(&mut held.hints), held.announced)
+        };
+        match send(service, &mut connection, &hints).await {
+            Ok(()) => {
+                pauses.reset();
+                service.outbox.sent.send_replace(announced);
+            }
+            Err(error) => {
+                connection = None;
+                let retry_in = pauses.next();
+                warn!(%error, ?retry_in, "could not tell the other nodes, trying again");
+                service.outbox.held().hints = BTreeSet::from([Hint::All]);
+                service.outbox.arrived.notify_one();
+                sleep(retry_in).await;
+            }
+        }
+    }
+}
+
+async fn send(
+    service: &Service,
+    connection: &mut Option<Connection>,
+    hints: &BTreeSet<Hint>,
+) -> Result<(), DatabaseError> {
+    if hints.is_empty() {
+        return Ok(());
+    }
+    let connection = match connection {
+        Some(connection) if !connection.is_closed() => connection,
+        _ => connection.insert(service.shared.connect(Purpose::HINTS).await?),
+    };
+    let node = &service.node;
+    let listed: Vec<Hint> = hints.iter().cloned().collect();
+    let payloads = payloads(node.id, &listed, PAYLOADS_MAX);
+    let silence = node.silence().as_secs_f64();
+    let id = node.id.number();
+    let params: [Param<'_>; 4] = [&node.channel, &payloads, &id, &silence];
+    let sent = timeout(SEND_WITHIN, connection.execute(&HERALD, &params)).await;
+    sent.unwrap_or_else(|_| {
+        Err(DatabaseError::Timeout { doing: "a hint to the other nodes".to_owned(), cause: None })
+    })?;
+    service.figures.sent();
+    Ok(())
+}

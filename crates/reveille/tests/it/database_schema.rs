@@ -61,7 +61,7 @@ const FUNCTIONS: &str = "
                   pg_get_function_result(oid)) as line
     from pg_proc
     where pronamespace = 'reveille'::regnamespace
-    order by 1 collate \"C\"";
+    order by proname collate \"C\", pg_get_function_arguments(oid) collate \"C\"";
 
 #[tokio::test]
 async fn the_dump_of_the_schema_is_what_the_migrations_make() {

@@ -13,6 +13,8 @@ use crate::database::statements::{RECORD, RECORD_FUNCTION};
 
 /// Everything after version `from`; 0 for all.
 pub(crate) fn script(source: &SchemaSource, schema: &SchemaName, from: i32) -> String {
+    // An older schema cannot be upgraded: its version is not the one that the first transaction asks for.
+    let from = if from == 0 { 0 } else { from.max(source.oldest()) };
     let mut text = String::new();
     // As in sessions of our own: what a table or function means is decided when it is made.
     let lock = format!(

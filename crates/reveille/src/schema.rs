@@ -68,6 +68,8 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
         "seq_at" "seq_at.sql",
         "seek" "seek.sql",
         "redrive" "redrive.sql",
+        "dead_letters" "dead_letters.sql",
+        "described" "described.sql",
         "retry_delay" "retry_delay.sql",
         "check_backoff" "check_backoff.sql",
         "job_tags" "job_tags.sql",

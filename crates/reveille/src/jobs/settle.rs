@@ -18,7 +18,7 @@ use super::ground::Ground;
 use super::id::JobToken;
 use super::lifecycle::State;
 use super::outcome::{Failure, Outcome};
-use super::statements::{COMPLETE, FORGET, RENEW, SETTLE};
+use super::statements::{COMPLETE, RENEW, SETTLE};
 use crate::batcher::{Failed, Lane, Work};
 use crate::database::{Connection, DatabaseError, Param};
 
@@ -162,12 +162,8 @@ impl Complete {
         let epochs: Vec<i32> = done.iter().map(|job| job.token.epoch).collect();
         let nonces: Vec<i64> = done.iter().map(|job| job.token.nonce).collect();
         let took: Vec<f64> = done.iter().map(|job| job.took.as_secs_f64() * 1000.0).collect();
-        let keep = self.ground.options.keep_done;
-        let rows = if keep.is_zero() {
-            connection.query(&FORGET, &[&ids, &epochs, &nonces]).await?
-        } else {
-            connection.query(&COMPLETE, &[&ids, &epochs, &nonces, &took, &keep.as_secs_f64()]).await?
-        };
+        let keep = self.ground.options.keep_done.as_secs_f64();
+        let rows = connection.query(&COMPLETE, &[&ids, &epochs, &nonces, &took, &keep]).await?;
         let recorded: HashSet<i64> = rows.iter().map(|row| row.get("id")).collect();
         let settled = |job: &Settlement| {
             // A second try that finds the job gone takes the first for done.

@@ -30,8 +30,6 @@ statements! {
 
     /// Jobs are done.
     COMPLETE = "jobs/settle/complete.sql" (INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, FLOAT8_ARRAY, FLOAT8);
-    /// Jobs are done, and nothing is kept.
-    FORGET = "jobs/settle/forget.sql" (INT8_ARRAY, INT4_ARRAY, INT8_ARRAY);
     /// Settle jobs in every other way.
     SETTLE = "jobs/settle/rest.sql"
         (INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, FLOAT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, FLOAT8_ARRAY, BYTEA_ARRAY, FLOAT8,

@@ -73,7 +73,7 @@ async fn renewals_that_leave_in_one_statement_keep_each_jobs_own_lease() {
     soon(async { while lease_end(&watcher, patient).await == before {} }).await;
 
     let together =
-        "select count(*) from (select from updated where id = any ($1) group by tx having count(*) = 2) as both";
+        "select count(*) from (select from updated where id = any ($1) group by tx having count(*) = 2) as pairs";
     let together: i64 = watcher.query_one(together, &[&vec![patient.0, hasty.0]]).await.unwrap().get(0);
     assert_eq!(together, 1, "the renewals of both left in one statement");
     let left = lease_left(&watcher, patient).await;

@@ -15,11 +15,10 @@ const SKEWED: &str = "
     from reveille.job_body;
     analyze";
 
-const HOT: [&str; 7] = [
+const HOT: [&str; 6] = [
     "jobs/claim/take.sql",
     "jobs/claim/next.sql",
     "jobs/settle/complete.sql",
-    "jobs/settle/forget.sql",
     "jobs/settle/renew.sql",
     "jobs/settle/progress.sql",
     "jobs/admin/cancel.sql",

@@ -1,6 +1,7 @@
--- The jobs $1 are done, says whoever holds them by epochs $2 and nonces $3; they took $4 milliseconds. They are kept for $5 seconds
--- more. Returns the ids of those that were held so; the others are somebody else's by now.
--- locks:  the jobs
+-- The jobs $1 are done, by the word of the holder of epochs $2 and nonces $3; they took $4
+-- milliseconds. They are kept for $5 seconds more; with 0 nothing of them is kept. Returns the ids
+-- of the jobs that were held so; the others belong to somebody else by now.
+-- locks:  the jobs, then their bodies and errors if nothing is kept
 -- plan:   index scan using job_pkey
 -- fences: epoch and nonce
 with given as materialized (
@@ -9,7 +10,8 @@ with given as materialized (
     ($2::int[])[n] as epoch,
     ($3::bigint[])[n] as nonce,
     ($4::float8[])[n] as took_ms
-  -- A series and not unnest: of this the planner expects many rows, and joins by hash however many there are.
+  -- A series and not unnest: the planner expects many rows of a series, and joins by hash however
+  -- many there are.
   from generate_series(1, array_length($1, 1)) as n
 ), gone as (
   delete from {schema}.job
@@ -32,6 +34,16 @@ with given as materialized (
     worker,
     took_ms
   from gone
+  where $5 > 0
+), bodies as (
+  delete from {schema}.job_body
+  where $5 = 0
+    and job_body.id = any (array(select id from gone))
+), errors as (
+  -- A job that was claimed before may have errors; by the epoch, for a redrive counts attempts anew.
+  delete from {schema}.job_error
+  where $5 = 0
+    and job_error.job = any (array(select id from gone where epoch > 1))
 )
 select id
 from gone

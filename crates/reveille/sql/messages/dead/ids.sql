@@ -1,18 +1,9 @@
--- The dead letters above $7, the oldest first, at most $8, by the same filters as messages/dead/list.sql: $1 to $6. Those
--- whose group is gone are left out with $9.
+-- The dead letters above $7, the oldest first, at most $8, by the filters $1 to $6 of
+-- dead_letters.sql. With $9 those whose group is gone are left out.
 -- locks:  nothing
-select dead_letter.id
-from {schema}.dead_letter
-join {schema}.queue on queue.id = dead_letter.queue
-join {schema}.partition on partition.id = dead_letter.partition
-left join {schema}.consumer_group on consumer_group.id = dead_letter.grp
-where ($1::text is null or queue.name = $1)
-  and ($2::text is null or consumer_group.name = $2)
-  and ($3::text is null or partition.name = $3)
-  and ($4::timestamptz is null or dead_letter.at >= $4)
-  and ($5::timestamptz is null or dead_letter.at < $5)
-  and ($6::text is null or strpos(lower(dead_letter.error), lower($6)) > 0 or strpos(dead_letter.transaction_id, $6) > 0)
-  and dead_letter.id > $7::bigint
-  and (not $9::boolean or consumer_group.id is not null)
-order by dead_letter.id
+select letter.id
+from {schema}.dead_letters($1::text, $2::text, $3::text, $4::timestamptz, $5::timestamptz, $6::text) as letter
+where letter.id > $7::bigint
+  and (not $9::boolean or letter.consumer is not null)
+order by letter.id
 limit $8::bigint

@@ -135,7 +135,7 @@ async fn without_a_url_the_private_database_is_migrated_and_stopped_again() {
     let status = home.run(&["migrate", "status", "--json"]).await;
 
     up.assert_code(0);
-    assert!(up.stdout.contains("applied migration 1 (ground)"), "{up:?}");
+    assert!(up.stdout.contains("applied migration 8 (engine)"), "{up:?}");
     assert!(up.stderr.contains("reveille: no DATABASE_URL: private PostgreSQL "), "{up:?}");
     assert_eq!(status.json()["usable"], true);
     // Stopped when the program ended, not some time after it.

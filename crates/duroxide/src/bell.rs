@@ -1,4 +1,4 @@
-//! Wakes whoever waits for one queue: here at once, elsewhere through the herald.
+//! Wakes whoever waits for one queue: here at once, elsewhere through the broadcaster.
 //!
 //! Owns the hub of a queue and its place in listener and heartbeat. A hint names the queue, not the key: which slots can
 //! use a row is decided by tags, sessions and versions, so every key of the queue is rung. Promises that a due reaches also
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reveille::database::{Herald, WorkSource};
+use reveille::database::{Broadcaster, WorkSource};
 use reveille_wake::{Cause, DueSource, Hub, Link};
 use tokio::time::Instant;
 
@@ -27,7 +27,7 @@ pub(crate) struct Bell<K: QueueKey> {
     name: String,
     survey: String,
     hub: Hub<K>,
-    herald: Herald,
+    broadcaster: Broadcaster,
     /// By their spelling; every key that was ever waited for.
     keys: Mutex<HashMap<String, K>>,
     /// How often somebody said that there may be work.
@@ -37,12 +37,12 @@ pub(crate) struct Bell<K: QueueKey> {
 }
 
 impl<K: QueueKey> Bell<K> {
-    pub(crate) fn new(name: String, survey: String, hub: Hub<K>, herald: Herald) -> Self {
+    pub(crate) fn new(name: String, survey: String, hub: Hub<K>, broadcaster: Broadcaster) -> Self {
         Self {
             name,
             survey,
             hub,
-            herald,
+            broadcaster,
             keys: Mutex::default(),
             rings: AtomicU64::new(0),
             announced: Mutex::default(),
@@ -61,7 +61,7 @@ impl<K: QueueKey> Bell<K> {
     pub(crate) fn ring(&self) {
         self.rings.fetch_add(1, Ordering::SeqCst);
         // Rings here, too: once more by ourselves, and every message would cost a second look that finds nothing.
-        self.herald.announce(&self.name, EVERY_KEY);
+        self.broadcaster.announce(&self.name, EVERY_KEY);
     }
 
     /// How often it was rung, by whomever.
@@ -76,7 +76,7 @@ impl<K: QueueKey> Bell<K> {
 
     /// There will be work after `delay`.
     pub(crate) fn ring_after(&self, delay: Duration) {
-        self.herald.announce_after(&self.name, EVERY_KEY, delay);
+        self.broadcaster.announce_after(&self.name, EVERY_KEY, delay);
     }
 
     /// A lock was taken that ends after `lock`: if its holder dies, others must look then. One announcement at a time is
@@ -94,7 +94,7 @@ impl<K: QueueKey> Bell<K> {
 
     /// Waits until what was announced has been sent.
     pub(crate) async fn flush(&self) {
-        self.herald.flush().await;
+        self.broadcaster.flush().await;
     }
 
     fn due(&self, delay: Duration) {

@@ -62,7 +62,7 @@ impl<Q: Queue> Lane<Q> {
     pub(crate) fn new(queue: Q, store: &Database, config: LongPollConfig, tasks: Tasks) -> Self {
         let (hub, runner) = Hub::new(config.hub_options());
         let name = format!("duroxide-{}-{}", Q::NAME, plain(store.schema().as_str()));
-        let bell = Bell::new(name, Q::survey().text(store.schema()), hub.clone(), store.herald());
+        let bell = Bell::new(name, Q::survey().text(store.schema()), hub.clone(), store.broadcaster());
         let (database, runner) = (store.clone(), Mutex::new(Some(runner)));
         let waiting = config.enabled.then(|| Waiting { database, config, hub, runner, door: OnceLock::new() });
         Self { queue: Arc::new(queue), bell: Arc::new(bell), tasks, waiting }

@@ -1,22 +1,22 @@
 //! Wakes this process for what happens in the database, and others for what happens here.
 //!
-//! Owns the node's row, the LISTEN connection with its heartbeat, and the herald. Started by the first source of work that
-//! is registered; a script that only pushes has none of it but the herald. Knows no table: see [`WorkSource`].
+//! Owns the node's row, the LISTEN connection with its heartbeat, and the broadcaster. Started by the first source of work that
+//! is registered; a script that only pushes has none of it but the broadcaster. Knows no table: see [`WorkSource`].
 //!
 //! ```text
 //!   this node                                          another node
 //!   commit ──► hub.ring (at once, in memory)
-//!      └─────► herald ── NOTIFY, coalesced ──► listener ──► inbox ──► hub.ring
+//!      └─────► broadcaster ── NOTIFY, coalesced ──► listener ──► inbox ──► hub.ring
 //!                                                 ▲
 //!              heartbeat, every 12 s: I live · echo · who else lives · what is ready or due next
 //! ```
 //!
-//! Next: [`work_source`], [`listener`], [`heartbeat`], [`herald`].
+//! Next: [`work_source`], [`listener`], [`heartbeat`], [`broadcaster`].
 
+mod broadcaster;
 mod budget;
 mod figures;
 mod heartbeat;
-mod herald;
 mod hint;
 mod inbox;
 mod listener;
@@ -35,12 +35,12 @@ use reveille_wake::Link;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+pub use broadcaster::Broadcaster;
 pub use figures::WakeFigures;
-pub use herald::Herald;
 pub use work_source::{HintKey, HubSource, WorkSource};
 
+use broadcaster::Outbox;
 use figures::Figures;
-use herald::Outbox;
 use inbox::Inbox;
 use listener::Listener;
 pub(crate) use node_id::NodeId;
@@ -116,8 +116,8 @@ impl Service {
         Registration { service: Arc::clone(self), number }
     }
 
-    pub(crate) fn herald(self: &Arc<Self>) -> Herald {
-        Herald::new(Arc::clone(self))
+    pub(crate) fn broadcaster(self: &Arc<Self>) -> Broadcaster {
+        Broadcaster::new(Arc::clone(self))
     }
 
     pub(crate) fn channel(&self) -> &str {

@@ -54,7 +54,7 @@ pub async fn create(client: &Client) -> Result<(), tokio_postgres::Error> {
 pub async fn push(database: &Database, queue: &str, count: i64) -> Result<(), DatabaseError> {
     let connection = database.acquire().await?;
     connection.execute(&PUSH, &[&queue, &count, &0.0_f64]).await?;
-    database.herald().announce(SOURCE, queue);
+    database.broadcaster().announce(SOURCE, queue);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Wakes whoever waits for jobs: here at once, elsewhere through the herald.
+//! Wakes whoever waits for jobs: here at once, elsewhere through the broadcaster.
 //!
 //! Owns the hub of the queues and its place in listener and heartbeat. A hint names a queue, or `@` and a worker, which is then to
 //! look after the jobs it holds: somebody wants one of them cancelled. Everything that can make a job claimable calls a method here
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::event::{JobEvent, Reporter};
 use super::options::JobsOptions;
-use crate::database::{Database, Herald, Registration, Statement, WorkSource};
+use crate::database::{Broadcaster, Database, Registration, Statement, WorkSource};
 
 /// The name of jobs in hints.
 const SOURCE: &str = "jobs";
@@ -35,7 +35,7 @@ pub(super) struct Bell {
     hub: Hub<Queue>,
     /// Until the first worker starts it.
     runner: Mutex<Option<Runner<Queue>>>,
-    herald: Herald,
+    broadcaster: Broadcaster,
     survey: String,
     notify: bool,
     reporter: Arc<Reporter>,
@@ -56,7 +56,7 @@ impl Bell {
         Self {
             hub,
             runner: Mutex::new(Some(runner)),
-            herald: database.herald(),
+            broadcaster: database.broadcaster(),
             survey: SURVEY.text(database.schema()),
             notify: options.notify,
             reporter: Arc::clone(reporter),
@@ -68,7 +68,7 @@ impl Bell {
     /// Jobs of the queue may be claimable now: enqueued, given back, redriven, resumed, moved to another priority.
     pub(super) fn ready(&self, queue: &str) {
         if self.notify {
-            self.herald.announce(SOURCE, queue);
+            self.broadcaster.announce(SOURCE, queue);
         } else {
             self.hub.ring(&Arc::from(queue), Cause::Pushed);
         }
@@ -79,7 +79,7 @@ impl Bell {
         if delay.is_zero() {
             self.ready(queue);
         } else if self.notify {
-            self.herald.announce_after(SOURCE, queue, delay);
+            self.broadcaster.announce_after(SOURCE, queue, delay);
         } else {
             self.hub.ring_after(Arc::from(queue), DueSource::Announced, delay);
         }
@@ -104,7 +104,7 @@ impl Bell {
     pub(super) fn attend(&self, worker: &str) {
         let key = format!("@{worker}");
         if self.notify {
-            self.herald.announce(SOURCE, &key);
+            self.broadcaster.announce(SOURCE, &key);
         } else {
             self.ring(Some(&key), Cause::Pushed);
         }
@@ -112,7 +112,7 @@ impl Bell {
 
     /// Waits until what was announced has been sent: a program that only enqueues may exit right after.
     pub(super) async fn flush(&self) {
-        self.herald.flush().await;
+        self.broadcaster.flush().await;
     }
 
     /// From here on hints and the heartbeat ring this hub; nothing does when notifications are off, for a heartbeat proves its link

@@ -1,4 +1,4 @@
-//! Wakes whoever waits for messages: here at once, elsewhere through the herald.
+//! Wakes whoever waits for messages: here at once, elsewhere through the broadcaster.
 //!
 //! Owns the hub of the queues and their place in listener and heartbeat. A hint names a queue, and a group and partition
 //! where they are known; it rings every key of this node that it can be about. Promises that a ring reaches also the keys
@@ -21,7 +21,7 @@ use reveille_wake::{Cause, DueSource, Hub, HubOptions, Link, Runner};
 use super::ids::{GroupId, PartitionId, QueueId};
 use super::key::Key;
 use super::options::MessagesOptions;
-use crate::database::{Database, Herald, Statement, WorkSource};
+use crate::database::{Broadcaster, Database, Statement, WorkSource};
 use hint::{About, Hint};
 use known::{Known, Unknown};
 pub(super) use places::News;
@@ -41,7 +41,7 @@ pub(super) struct Bell {
     hub: Hub<Key>,
     /// Until the first pop starts it.
     runner: Mutex<Option<Runner<Key>>>,
-    herald: Herald,
+    broadcaster: Broadcaster,
     survey: String,
     known: Mutex<Known>,
     /// How often something was said that may be about names: queues that came, went or moved.
@@ -59,7 +59,7 @@ impl Bell {
         Self {
             hub,
             runner: Mutex::new(Some(runner)),
-            herald: database.herald(),
+            broadcaster: database.broadcaster(),
             survey: SURVEY.text(database.schema()),
             known: Mutex::default(),
             heard: AtomicU64::default(),
@@ -91,7 +91,7 @@ impl Bell {
     /// A partition becomes claimable for that group after `delay`: a retry, the end of a short lease.
     pub(super) fn after(&self, queue: QueueId, group: GroupId, partition: PartitionId, delay: Duration) {
         let hint = Hint { about: About::Group(queue, group, Some(partition)), cause: Cause::Due };
-        self.herald.announce_after(SOURCE, &hint.to_string(), delay);
+        self.broadcaster.announce_after(SOURCE, &hint.to_string(), delay);
     }
 
     /// A lease was made that ends after `lease`: if its holder dies, others must look then. One announcement at a time is
@@ -99,7 +99,7 @@ impl Bell {
     pub(super) fn leased(&self, queue: QueueId, group: GroupId, lease: Duration) {
         if self.known().announces_lease(queue, group, lease) {
             let hint = Hint { about: About::Group(queue, group, None), cause: Cause::LeaseExpired };
-            self.herald.announce_after(SOURCE, &hint.to_string(), lease);
+            self.broadcaster.announce_after(SOURCE, &hint.to_string(), lease);
         }
     }
 
@@ -121,7 +121,7 @@ impl Bell {
 
     /// Waits until what was announced has been sent: a program that only pushes may exit right after.
     pub(super) async fn flush(&self) {
-        self.herald.flush().await;
+        self.broadcaster.flush().await;
     }
 
     /// Whether this process pops, and so lives on: its hints can leave when they like.
@@ -161,9 +161,9 @@ impl Bell {
         self.heard.load(Ordering::SeqCst)
     }
 
-    /// Rings here, and elsewhere: the herald rings every source of our name in this process, us included.
+    /// Rings here, and elsewhere: the broadcaster rings every source of our name in this process, us included.
     fn announce(&self, about: About, cause: Cause) {
-        self.herald.announce(SOURCE, &Hint { about, cause }.to_string());
+        self.broadcaster.announce(SOURCE, &Hint { about, cause }.to_string());
     }
 
     fn each(&self, about: About, act: impl Fn(Key)) -> bool {

@@ -11,7 +11,7 @@
 //! *                      and a star about everything
 //! ```
 //!
-//! Next: [`super::inbox`] for those that arrive, [`super::herald`] for those that leave.
+//! Next: [`super::inbox`] for those that arrive, [`super::broadcaster`] for those that leave.
 
 use std::time::Duration;
 

@@ -171,7 +171,7 @@ async fn a_panic_in_a_source_ends_neither_the_listener_nor_the_inbox() {
 
     let pusher = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
     clumsy.in_ring.store(true, Ordering::Relaxed);
-    pusher.database.herald().announce("clumsy", "any");
+    pusher.database.broadcaster().announce("clumsy", "any");
     while clumsy.in_ring.load(Ordering::Relaxed) {
         tokio::task::yield_now().await;
     }

@@ -1,7 +1,7 @@
 //! Tells the other nodes that there is work.
 //!
 //! Owns the hints this process has for others, and the connection that carries them. Promises that a hint leaves at once
-//! while hints are rare, and together with others otherwise; that after a lost connection everything is hinted at; and that [`flush`](Herald::flush) returns when all that was announced before it has been sent. Never part
+//! while hints are rare, and together with others otherwise; that after a lost connection everything is hinted at; and that [`flush`](Broadcaster::flush) returns when all that was announced before it has been sent. Never part
 //! of a producer's transaction: a NOTIFY there takes a lock on the whole database until the commit is on disk.
 //!
 //! Next: [`super::listener`] on the other nodes.
@@ -18,7 +18,7 @@ use tracing::warn;
 
 use super::budget::Budget;
 use super::hint::{Hint, payloads};
-use super::statements::HERALD;
+use super::statements::BROADCAST;
 use super::{RECONNECT, Service, supervised};
 use crate::database::connection::{Connection, Param};
 use crate::database::connector::Purpose;
@@ -33,9 +33,9 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(2);
 /// A connection that says nothing for so long is given up: meanwhile no hint leaves.
 const SEND_WITHIN: Duration = Duration::from_secs(4);
 
-/// Says what other nodes should look at. Clones are the same herald.
+/// Says what other nodes should look at. Clones are the same broadcaster.
 #[derive(Debug, Clone)]
-pub struct Herald {
+pub struct Broadcaster {
     service: Arc<Service>,
 }
 
@@ -61,13 +61,13 @@ impl Default for Outbox {
     }
 }
 
-impl Herald {
+impl Broadcaster {
     pub(super) fn new(service: Arc<Service>) -> Self {
         Self { service }
     }
 
     /// The committed work under `key` of `source` is ready: everybody should look, here and elsewhere. Rings the sources of
-    /// that name that are registered in this process, leaves the others to the herald's task, and returns at once.
+    /// that name that are registered in this process, leaves the others to the broadcaster's task, and returns at once.
     pub fn announce(&self, source: &str, key: &str) {
         self.service.roster.named(source, |here| here.ring(Some(key), Cause::Pushed));
         self.hold(Hint::key(source, key, None));
@@ -102,7 +102,7 @@ impl Herald {
             let (service, closing) = (Arc::clone(&self.service), self.service.shared.closing.clone());
             let end = closing.clone();
             let send = move || run(Arc::clone(&service), end.clone());
-            self.service.shared.tasks.spawn(supervised("herald", closing, send));
+            self.service.shared.tasks.spawn(supervised("broadcaster", closing, send));
         });
     }
 
@@ -167,7 +167,7 @@ async fn send(
     let silence = node.silence().as_secs_f64();
     let id = node.id.number();
     let params: [Param<'_>; 4] = [&node.channel, &payloads, &id, &silence];
-    let sent = timeout(SEND_WITHIN, connection.execute(&HERALD, &params)).await;
+    let sent = timeout(SEND_WITHIN, connection.execute(&BROADCAST, &params)).await;
     sent.unwrap_or_else(|_| {
         Err(DatabaseError::Timeout { doing: "a hint to the other nodes".to_owned(), cause: None })
     })?;

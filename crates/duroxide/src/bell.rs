@@ -6,30 +6,41 @@
 //!
 //! Next: [`crate::lane`].
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reveille::database::{Broadcaster, WorkSource};
-use reveille_wake::{Cause, DueSource, Hub, Link};
+use reveille::database::{Broadcaster, Column, Hint, Survey, WorkSource};
+use reveille_wake::{Cause, DueSource, Hub};
 use tokio::time::Instant;
 
 use crate::queue::QueueKey;
 
 /// More different keys than this are not remembered: slots are few.
 const KEYS_MAX: usize = 4096;
-/// What hints say instead of a key.
-const EVERY_KEY: &str = "all";
+/// A hint is about every key of the queue.
+#[derive(Debug)]
+pub(crate) struct EveryKey;
+
+impl Hint for EveryKey {
+    fn to_text(&self) -> String {
+        "all".to_owned()
+    }
+
+    fn from_text(_: &str) -> Option<Self> {
+        Some(Self)
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Bell<K: QueueKey> {
     name: String,
-    survey: String,
+    survey: Survey,
     hub: Hub<K>,
     broadcaster: Broadcaster,
-    /// By their spelling; every key that was ever waited for.
-    keys: Mutex<HashMap<String, K>>,
+    /// Every key that was ever waited for.
+    keys: Mutex<HashSet<K>>,
     /// How often somebody said that there may be work.
     rings: AtomicU64,
     /// Until when the end of a lease has been announced.
@@ -37,7 +48,7 @@ pub(crate) struct Bell<K: QueueKey> {
 }
 
 impl<K: QueueKey> Bell<K> {
-    pub(crate) fn new(name: String, survey: String, hub: Hub<K>, broadcaster: Broadcaster) -> Self {
+    pub(crate) fn new(name: String, survey: Survey, hub: Hub<K>, broadcaster: Broadcaster) -> Self {
         Self {
             name,
             survey,
@@ -52,8 +63,8 @@ impl<K: QueueKey> Bell<K> {
     /// Somebody is about to wait for the key.
     pub(crate) fn meet(&self, key: &K) {
         let mut keys = self.keys();
-        if keys.len() < KEYS_MAX {
-            keys.entry(key.spelled()).or_insert_with(|| key.clone());
+        if keys.len() < KEYS_MAX && !keys.contains(key) {
+            keys.insert(key.clone());
         }
     }
 
@@ -61,7 +72,7 @@ impl<K: QueueKey> Bell<K> {
     pub(crate) fn ring(&self) {
         self.rings.fetch_add(1, Ordering::SeqCst);
         // Rings here, too: once more by ourselves, and every message would cost a second look that finds nothing.
-        self.broadcaster.announce(&self.name, EVERY_KEY);
+        self.broadcaster.announce(&self.name, &EveryKey, Cause::Pushed);
     }
 
     /// How often it was rung, by whomever.
@@ -76,7 +87,7 @@ impl<K: QueueKey> Bell<K> {
 
     /// There will be work after `delay`.
     pub(crate) fn ring_after(&self, delay: Duration) {
-        self.broadcaster.announce_after(&self.name, EVERY_KEY, delay);
+        self.broadcaster.announce_after(&self.name, &EveryKey, delay);
     }
 
     /// A lock was taken that ends after `lock`: if its holder dies, others must look then. One announcement at a time is
@@ -98,50 +109,47 @@ impl<K: QueueKey> Bell<K> {
     }
 
     fn due(&self, delay: Duration) {
-        for key in self.keys().values() {
+        for key in self.keys().iter() {
             self.hub.ring_after(key.clone(), DueSource::Announced, delay);
         }
     }
 
-    fn keys(&self) -> MutexGuard<'_, HashMap<String, K>> {
+    fn keys(&self) -> MutexGuard<'_, HashSet<K>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<K: QueueKey> WorkSource for Bell<K> {
+    type Key = K;
+    type Hint = EveryKey;
+
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn survey(&self) -> &str {
+    fn hub(&self) -> &Hub<K> {
+        &self.hub
+    }
+
+    fn survey(&self) -> &Survey {
         &self.survey
     }
 
-    fn waited(&self) -> Vec<String> {
-        self.hub.waited().iter().map(QueueKey::spelled).collect()
+    fn columns(&self, keys: &[K]) -> Vec<Column> {
+        K::columns(keys)
     }
 
-    fn ring(&self, key: Option<&str>, cause: Cause) {
+    fn wake(&self, _: Option<&EveryKey>, cause: Cause) {
         self.rings.fetch_add(1, Ordering::SeqCst);
-        let surveyed = key.and_then(|key| self.keys().get(key).cloned());
-        match surveyed {
-            Some(key) => self.hub.ring(&key, cause),
-            None => self.hub.ring_all(cause),
-        }
+        self.hub.ring_all(cause);
     }
 
-    fn ring_after(&self, _: &str, delay: Duration) {
+    fn wake_after(&self, _: &EveryKey, delay: Duration) {
         self.due(delay);
     }
 
-    fn next_due(&self, key: &str, delay: Option<Duration>) {
-        let surveyed = self.keys().get(key).cloned();
-        if let Some(key) = surveyed {
-            self.hub.set_due(key, DueSource::Heartbeat, delay);
-        }
-    }
-
-    fn set_link(&self, link: Link) {
-        self.hub.set_link(link);
+    fn wake_key(&self, key: &K, cause: Cause) {
+        self.rings.fetch_add(1, Ordering::SeqCst);
+        self.hub.ring(key, cause);
     }
 }

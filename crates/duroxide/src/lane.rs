@@ -62,7 +62,7 @@ impl<Q: Queue> Lane<Q> {
     pub(crate) fn new(queue: Q, store: &Database, config: LongPollConfig, tasks: Tasks) -> Self {
         let (hub, runner) = Hub::new(config.hub_options());
         let name = format!("duroxide-{}-{}", Q::NAME, plain(store.schema().as_str()));
-        let bell = Bell::new(name, Q::survey().text(store.schema()), hub.clone(), store.broadcaster());
+        let bell = Bell::new(name, Q::survey().in_schema(store.schema()), hub.clone(), store.broadcaster());
         let (database, runner) = (store.clone(), Mutex::new(Some(runner)));
         let waiting = config.enabled.then(|| Waiting { database, config, hub, runner, door: OnceLock::new() });
         Self { queue: Arc::new(queue), bell: Arc::new(bell), tasks, waiting }
@@ -140,7 +140,7 @@ impl<Q: Queue> Lane<Q> {
         waiting.door.get_or_init(|| {
             let looker = Looker { queue: Arc::clone(&self.queue), bell: Arc::clone(&self.bell) };
             let (dispatcher, handle) = Dispatcher::new(&waiting.hub, looker, waiting.config.dispatcher_options());
-            let registration = waiting.database.register(Arc::clone(&self.bell) as Arc<_>);
+            let registration = waiting.database.register(Arc::clone(&self.bell));
             if let Some(runner) = waiting.runner.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 self.tasks.tracker.spawn(runner.run(self.tasks.end.clone().cancelled_owned()));
             }

@@ -51,7 +51,7 @@ mod version;
 pub(crate) mod warning;
 
 pub use crate::doctor::{ConnectionCounts, Examination, ExamineOptions, Facts, Finding, Verdict, XminHolder};
-pub use crate::node::{Broadcaster, HintKey, HubSource, Registration, WakeFigures, WorkSource};
+pub use crate::node::{Broadcaster, Column, ColumnKey, Hint, HubSource, Registration, Survey, WakeFigures, WorkSource};
 pub use crate::schema::{migration_script, schema_fingerprint, statements};
 pub use cause::Cause;
 pub use connection::{Connection, Param};
@@ -190,7 +190,7 @@ impl Database {
     }
 
     /// Wake a source of work for whatever happens in this database. The first one starts the LISTEN connection.
-    pub fn register(&self, source: Arc<dyn WorkSource>) -> Registration {
+    pub fn register<S: WorkSource>(&self, source: Arc<S>) -> Registration {
         self.wake.register(source)
     }
 

@@ -15,15 +15,18 @@
 
 mod broadcaster;
 mod budget;
+mod erased;
 mod figures;
 mod heartbeat;
 mod hint;
+mod hub_source;
 mod inbox;
 mod listener;
 mod lost;
 mod node_id;
 mod roster;
 mod statements;
+mod survey;
 mod work_source;
 
 use std::panic::AssertUnwindSafe;
@@ -37,7 +40,9 @@ use tracing::error;
 
 pub use broadcaster::Broadcaster;
 pub use figures::WakeFigures;
-pub use work_source::{HintKey, HubSource, WorkSource};
+pub use hub_source::{ColumnKey, HubSource};
+pub use survey::Survey;
+pub use work_source::{Column, Hint, WorkSource};
 
 use broadcaster::Outbox;
 use figures::Figures;
@@ -102,7 +107,7 @@ impl Service {
         }
     }
 
-    pub(crate) fn register(self: &Arc<Self>, source: Arc<dyn WorkSource>) -> Registration {
+    pub(crate) fn register<S: WorkSource>(self: &Arc<Self>, source: Arc<S>) -> Registration {
         let number = self.roster.add(source);
         self.listening.get_or_init(|| {
             let closing = &self.shared.closing;

@@ -14,29 +14,51 @@ use std::time::Duration;
 use reveille_wake::{Cause, DueSource, Hub, HubOptions, Link, Runner};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_postgres::types::Type;
 
 use super::event::{JobEvent, Reporter};
 use super::options::JobsOptions;
-use crate::database::{Broadcaster, Database, Registration, Statement, WorkSource};
+use crate::database::{Broadcaster, Column, Database, Hint, Registration, Survey, WorkSource};
 
 /// The name of jobs in hints.
 const SOURCE: &str = "jobs";
-/// What the heartbeat asks; it puts in the waited keys itself.
-static SURVEY: Statement = Statement {
-    name: "jobs/claim/survey.sql",
-    sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/jobs/claim/survey.sql")),
-    types: &[],
-};
+/// What the heartbeat asks.
+const SURVEY: Survey = Survey::new(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/jobs/claim/survey.sql")));
 
 /// A queue, as one waits for it.
 pub(super) type Queue = Arc<str>;
+
+/// What an announcement is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum About {
+    /// Jobs of a queue may be claimable.
+    Queue(Queue),
+    /// A worker is to check the jobs it holds.
+    Worker(Arc<str>),
+}
+
+impl Hint for About {
+    fn to_text(&self) -> String {
+        match self {
+            Self::Queue(queue) => queue.to_string(),
+            Self::Worker(worker) => format!("@{worker}"),
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(match text.strip_prefix('@') {
+            Some(worker) => Self::Worker(worker.into()),
+            None => Self::Queue(text.into()),
+        })
+    }
+}
 
 pub(super) struct Bell {
     hub: Hub<Queue>,
     /// Until the first worker starts it.
     runner: Mutex<Option<Runner<Queue>>>,
     broadcaster: Broadcaster,
-    survey: String,
+    survey: Survey,
     notify: bool,
     reporter: Arc<Reporter>,
     /// The workers of this process.
@@ -57,7 +79,7 @@ impl Bell {
             hub,
             runner: Mutex::new(Some(runner)),
             broadcaster: database.broadcaster(),
-            survey: SURVEY.text(database.schema()),
+            survey: SURVEY.in_schema(database.schema()),
             notify: options.notify,
             reporter: Arc::clone(reporter),
             workers: Mutex::default(),
@@ -67,21 +89,26 @@ impl Bell {
 
     /// Jobs of the queue may be claimable now: enqueued, given back, redriven, resumed, moved to another priority.
     pub(super) fn ready(&self, queue: &str) {
-        if self.notify {
-            self.broadcaster.announce(SOURCE, queue);
-        } else {
-            self.hub.ring(&Arc::from(queue), Cause::Pushed);
-        }
+        self.announce(&About::Queue(queue.into()));
     }
 
     /// A job of the queue will be claimable after `delay`: a schedule, a retry, a snooze.
     pub(super) fn ready_after(&self, queue: &str, delay: Duration) {
+        let about = About::Queue(queue.into());
         if delay.is_zero() {
-            self.ready(queue);
+            self.announce(&about);
         } else if self.notify {
-            self.broadcaster.announce_after(SOURCE, queue, delay);
+            self.broadcaster.announce_after(SOURCE, &about, delay);
         } else {
-            self.hub.ring_after(Arc::from(queue), DueSource::Announced, delay);
+            self.wake_after(&about, delay);
+        }
+    }
+
+    fn announce(&self, about: &About) {
+        if self.notify {
+            self.broadcaster.announce(SOURCE, about, Cause::Pushed);
+        } else {
+            self.wake(Some(about), Cause::Pushed);
         }
     }
 
@@ -102,12 +129,7 @@ impl Bell {
 
     /// A worker is to look after the jobs it holds. Without notifications a worker elsewhere learns of it with its next renewal.
     pub(super) fn attend(&self, worker: &str) {
-        let key = format!("@{worker}");
-        if self.notify {
-            self.broadcaster.announce(SOURCE, &key);
-        } else {
-            self.ring(Some(&key), Cause::Pushed);
-        }
+        self.announce(&About::Worker(worker.into()));
     }
 
     /// Waits until what was announced has been sent: a program that only enqueues may exit right after.
@@ -119,7 +141,7 @@ impl Bell {
     /// by a notification to itself.
     pub(super) fn register(self: &Arc<Self>, database: &Database) -> Option<Registration> {
         if self.notify {
-            return Some(database.register(Arc::clone(self) as Arc<_>));
+            return Some(database.register(Arc::clone(self)));
         }
         self.hub.set_link(Link::Off);
         None
@@ -150,47 +172,49 @@ impl Bell {
 }
 
 impl WorkSource for Bell {
+    type Key = Queue;
+    type Hint = About;
+
     fn name(&self) -> &str {
         SOURCE
     }
 
-    fn survey(&self) -> &str {
+    fn hub(&self) -> &Hub<Queue> {
+        &self.hub
+    }
+
+    fn survey(&self) -> &Survey {
         &self.survey
     }
 
-    fn waited(&self) -> Vec<String> {
-        self.hub.waited().iter().map(ToString::to_string).collect()
+    fn columns(&self, queues: &[Queue]) -> Vec<Column> {
+        let names: Vec<String> = queues.iter().map(ToString::to_string).collect();
+        vec![Column::new("queues", Type::TEXT_ARRAY, names)]
     }
 
-    fn ring(&self, key: Option<&str>, cause: Cause) {
+    fn wake(&self, hint: Option<&About>, cause: Cause) {
         if cause == Cause::Notified {
             self.reporter.emit(&JobEvent::Notified);
         }
-        match key {
+        match hint {
             None => self.hub.ring_all(cause),
-            Some(key) => match key.strip_prefix('@') {
-                None => self.hub.ring(&Arc::from(key), cause),
-                Some(worker) => {
-                    if let Some(attend) = lock(&self.workers).get(worker) {
-                        attend.notify_one();
-                    }
-                    // It may be the name of a queue as well.
-                    self.hub.ring(&Arc::from(key), cause);
+            Some(About::Queue(queue)) => self.hub.ring(queue, cause),
+            Some(about @ About::Worker(worker)) => {
+                if let Some(attend) = lock(&self.workers).get(worker) {
+                    attend.notify_one();
                 }
-            },
+                // In a notification it may be the name of a queue as well.
+                self.hub.ring(&about.to_text().into(), cause);
+            }
         }
     }
 
-    fn ring_after(&self, key: &str, delay: Duration) {
-        self.hub.ring_after(Arc::from(key), DueSource::Announced, delay);
-    }
-
-    fn next_due(&self, key: &str, delay: Option<Duration>) {
-        self.hub.set_due(Arc::from(key), DueSource::Heartbeat, delay);
-    }
-
-    fn set_link(&self, link: Link) {
-        self.hub.set_link(link);
+    fn wake_after(&self, hint: &About, delay: Duration) {
+        let queue = match hint {
+            About::Queue(queue) => Arc::clone(queue),
+            About::Worker(_) => hint.to_text().into(),
+        };
+        self.hub.ring_after(queue, DueSource::Announced, delay);
     }
 }
 

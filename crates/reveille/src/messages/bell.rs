@@ -19,21 +19,17 @@ use std::time::Duration;
 use reveille_wake::{Cause, DueSource, Hub, HubOptions, Link, Runner};
 
 use super::ids::{GroupId, PartitionId, QueueId};
-use super::key::Key;
+use super::key::{self, Key};
 use super::options::MessagesOptions;
-use crate::database::{Broadcaster, Database, Statement, WorkSource};
-use hint::{About, Hint};
-use known::{Known, Unknown};
+use crate::database::{Broadcaster, Column, Database, Survey, WorkSource};
+use hint::About;
+use known::Known;
 pub(super) use places::News;
 
 /// The name of the queues in hints.
 pub(super) const SOURCE: &str = "messages";
-/// What the heartbeat asks; it puts in the waited keys itself.
-static SURVEY: Statement = Statement {
-    name: "messages/pop/survey.sql",
-    sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/messages/pop/survey.sql")),
-    types: &[],
-};
+/// What the heartbeat asks.
+const SURVEY: Survey = Survey::new(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/messages/pop/survey.sql")));
 /// A push to more partitions than this is announced as one to the queue.
 const PARTITIONS_NAMED_MAX: usize = 8;
 
@@ -42,7 +38,7 @@ pub(super) struct Bell {
     /// Until the first pop starts it.
     runner: Mutex<Option<Runner<Key>>>,
     broadcaster: Broadcaster,
-    survey: String,
+    survey: Survey,
     known: Mutex<Known>,
     /// How often something was said that may be about names: queues that came, went or moved.
     heard: AtomicU64,
@@ -60,7 +56,7 @@ impl Bell {
             hub,
             runner: Mutex::new(Some(runner)),
             broadcaster: database.broadcaster(),
-            survey: SURVEY.text(database.schema()),
+            survey: SURVEY.in_schema(database.schema()),
             known: Mutex::default(),
             heard: AtomicU64::default(),
         }
@@ -90,16 +86,14 @@ impl Bell {
 
     /// A partition becomes claimable for that group after `delay`: a retry, the end of a short lease.
     pub(super) fn after(&self, queue: QueueId, group: GroupId, partition: PartitionId, delay: Duration) {
-        let hint = Hint { about: About::Group(queue, group, Some(partition)), cause: Cause::Due };
-        self.broadcaster.announce_after(SOURCE, &hint.to_string(), delay);
+        self.broadcaster.announce_after(SOURCE, &About::Group(queue, group, Some(partition)), delay);
     }
 
     /// A lease was made that ends after `lease`: if its holder dies, others must look then. One announcement at a time is
     /// enough for a group, because whoever looks then learns of the next end.
     pub(super) fn leased(&self, queue: QueueId, group: GroupId, lease: Duration) {
         if self.known().announces_lease(queue, group, lease) {
-            let hint = Hint { about: About::Group(queue, group, None), cause: Cause::LeaseExpired };
-            self.broadcaster.announce_after(SOURCE, &hint.to_string(), lease);
+            self.broadcaster.announce_after(SOURCE, &About::LeaseEnd(queue, group), lease);
         }
     }
 
@@ -163,7 +157,7 @@ impl Bell {
 
     /// Rings here, and elsewhere: the broadcaster rings every source of our name in this process, us included.
     fn announce(&self, about: About, cause: Cause) {
-        self.broadcaster.announce(SOURCE, &Hint { about, cause }.to_string());
+        self.broadcaster.announce(SOURCE, &about, cause);
     }
 
     fn each(&self, about: About, act: impl Fn(Key)) -> bool {
@@ -175,70 +169,55 @@ impl Bell {
         true
     }
 
-    fn surveyed(&self, key: &str) -> Result<Key, Unknown> {
-        self.known().spelled(key)
-    }
-
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WorkSource for Bell {
+    type Key = Key;
+    type Hint = About;
+
     fn name(&self) -> &str {
         SOURCE
     }
 
-    fn survey(&self) -> &str {
+    fn hub(&self) -> &Hub<Key> {
+        &self.hub
+    }
+
+    fn survey(&self) -> &Survey {
         &self.survey
     }
 
-    fn waited(&self) -> Vec<String> {
-        self.hub.waited().iter().map(Key::to_string).collect()
+    fn columns(&self, keys: &[Key]) -> Vec<Column> {
+        key::columns(keys)
     }
 
-    fn ring(&self, key: Option<&str>, cause: Cause) {
-        // The heartbeat asks key by key and is answered so; everybody else gives hints.
-        if matches!(cause, Cause::Heartbeat | Cause::Due) {
-            match key.map(|key| self.surveyed(key)) {
-                Some(Ok(key)) => self.hub.ring(&key, cause),
-                Some(Err(Unknown::LeftOut)) => self.hub.ring_all(cause),
-                Some(Err(Unknown::Gone)) | None => {}
-            }
-            return;
-        }
-        let hint = key.and_then(Hint::parse);
-        if hint.is_none_or(|hint| matches!(hint.about, About::Names | About::Everything)) {
+    fn wake(&self, hint: Option<&About>, cause: Cause) {
+        if hint.is_none_or(|about| matches!(about, About::Names | About::Everything)) {
             self.heard.fetch_add(1, Ordering::SeqCst);
         }
-        let Some(hint) = hint else {
+        let Some(about) = hint else {
             self.hub.ring_all(cause);
             return;
         };
-        let cause = if cause == Cause::Pushed { hint.cause } else { cause };
-        // Remembered before it is rung: whoever looks for a ring finds what it was about.
-        let told = self.known().hear(hint.about);
+        // Remembered before it wakes: a claim round for this wake finds the announced partition.
+        let told = self.known().hear(*about);
         let ring = |key: Key| if told { self.hub.ring_told(&key, cause) } else { self.hub.ring(&key, cause) };
-        if !self.each(hint.about, ring) {
+        if !self.each(*about, ring) {
             self.hub.ring_all(cause);
         }
     }
 
-    fn ring_after(&self, key: &str, delay: Duration) {
-        let Some(hint) = Hint::parse(key) else { return };
-        let source = if hint.cause == Cause::LeaseExpired { DueSource::Lease } else { DueSource::Announced };
+    fn wake_after(&self, about: &About, delay: Duration) {
+        let source = if matches!(about, About::LeaseEnd(..)) { DueSource::Lease } else { DueSource::Announced };
         // Too many keys to know: the heartbeat's survey finds it.
-        self.each(hint.about, |key| self.hub.ring_after(key, source, delay));
-    }
-
-    fn next_due(&self, key: &str, delay: Option<Duration>) {
-        if let Ok(key) = self.surveyed(key) {
-            self.hub.set_due(key, DueSource::Heartbeat, delay);
-        }
+        self.each(*about, |key| self.hub.ring_after(key, source, delay));
     }
 
     fn set_link(&self, link: Link) {
-        self.heard.fetch_add(1, Ordering::SeqCst); // what was said while nobody listened
+        self.heard.fetch_add(1, Ordering::SeqCst); // what was announced while the link was down
         self.hub.set_link(link);
     }
 }

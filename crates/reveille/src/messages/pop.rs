@@ -247,7 +247,7 @@ impl Popper {
             let options = DispatcherOptions::default().max_demands(ground.options.waiters_max);
             let options = options.pace(ground.options.pace).backoff(ground.options.backoff);
             let (dispatcher, handle) = Dispatcher::new(ground.bell.hub(), Arc::clone(&looker), options);
-            let registration = ground.database.register(Arc::clone(&ground.bell) as Arc<_>);
+            let registration = ground.database.register(Arc::clone(&ground.bell));
             if let Some(runner) = ground.bell.take_runner() {
                 ground.tasks.spawn(runner.run(ground.end.clone().cancelled_owned()));
             }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use reveille::database::{Database, DatabaseOptions};
 use reveille_testkit::plain_queue::{Node, NodeOptions, SOURCE};
+use reveille_wake::Cause;
 
 use tokio::time::timeout;
 
@@ -37,16 +38,16 @@ async fn a_close_waits_two_seconds_for_hints_that_cannot_leave() {
     let database = database().await;
     let (proxy, through) = database.proxied().await;
     let pusher = Database::connect(DatabaseOptions::new(through)).await.unwrap();
-    pusher.broadcaster().announce(SOURCE, "mail");
+    pusher.broadcaster().announce(SOURCE, &"mail".to_owned(), Cause::Pushed);
     pusher.broadcaster().flush().await;
     assert_eq!(pusher.wake_figures().sent, 1);
     proxy.half_open();
-    pusher.broadcaster().announce(SOURCE, "mail");
+    pusher.broadcaster().announce(SOURCE, &"mail".to_owned(), Cause::Pushed);
 
     let began = Instant::now();
     pusher.close().await;
     let closing = began.elapsed();
-    pusher.broadcaster().announce(SOURCE, "mail");
+    pusher.broadcaster().announce(SOURCE, &"mail".to_owned(), Cause::Pushed);
     pusher.broadcaster().flush().await;
     pusher.close().await;
 

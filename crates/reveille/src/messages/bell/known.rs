@@ -199,19 +199,6 @@ impl Known {
         let recent = self.queues.get_mut(&queue).and_then(|places| places.any.get_mut(&group));
         recent.map(|recent| recent.take(most)).unwrap_or_default()
     }
-
-    /// Whether the end of this lease is worth announcing: no earlier one has been. It always is where nobody waits.
-    pub(super) fn announces_lease(&mut self, queue: QueueId, group: GroupId, lease: Duration) -> bool {
-        let Some(places) = self.queues.get_mut(&queue) else { return true };
-        let now = Instant::now();
-        let recent = places.any.entry(group).or_default();
-        let until = now.checked_add(lease);
-        let stands = recent.announced.is_some_and(|at| at > now && until.is_none_or(|until| at <= until));
-        if !stands {
-            recent.announced = until;
-        }
-        !stands
-    }
 }
 
 /// The queue whose keys it is among; none for what is not there yet.
@@ -398,16 +385,5 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
         assert_eq!((known.keys.len(), known.queues.len()), (KEYS_MAX, KEYS_MAX));
         assert!(known.keys_about(About::Queue(QUEUE)).is_some(), "none was left out");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_end_of_a_lease_is_announced_at_a_time_unless_another_ends_sooner() {
-        let mut known = Known::default();
-        known.meet(&[claim(QUEUE, GROUP, None)], nobody_waits);
-        let mut announces = |seconds| known.announces_lease(QUEUE, GROUP, Duration::from_secs(seconds));
-
-        assert_eq!([announces(10), announces(10), announces(5), announces(10)], [true, false, true, false]);
-        tokio::time::advance(Duration::from_secs(6)).await;
-        assert!(announces(10));
     }
 }

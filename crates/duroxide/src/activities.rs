@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duroxide::providers::{ProviderError, WorkItem};
-use reveille::database::{DatabaseError, Param, Statement};
+use reveille::database::{DatabaseError, Param, Survey};
 use tokio_postgres::Row;
 use tracing::warn;
 
@@ -63,8 +63,8 @@ impl Queue for Activities {
     type Lease = Task;
     const NAME: &'static str = "activities";
 
-    fn survey() -> &'static Statement {
-        &SURVEY_ACTIVITIES
+    fn survey() -> Survey {
+        SURVEY_ACTIVITIES
     }
 
     /// Owners are told apart only while activities of sessions are due.

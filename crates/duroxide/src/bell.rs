@@ -1,147 +1,110 @@
-//! Wakes whoever waits for one queue: here at once, elsewhere through the herald.
+//! The keys under which fetches of this process wait for one queue.
 //!
 //! Owns the hub of a queue and its place in listener and heartbeat. A hint names the queue, not the key: which slots can
-//! use a row is decided by tags, sessions and versions, so every key of the queue is rung. Promises that a due reaches also
-//! the keys nobody waits under at the moment: a fetch that comes back finds its key known to be empty and would sleep.
+//! use a row is decided by tags, sessions and versions, so every key of the queue is woken. Promises that a due time
+//! reaches also the keys that are not waited for at the moment: a fetch that comes back finds its key known to be empty
+//! and would sleep.
 //!
 //! Next: [`crate::lane`].
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reveille::database::{Herald, WorkSource};
-use reveille_wake::{Cause, DueSource, Hub, Link};
-use tokio::time::Instant;
+use reveille::database::{Column, Hint, Survey, WorkSource};
+use reveille_wake::{Cause, DueSource, Hub};
 
 use crate::queue::QueueKey;
 
 /// More different keys than this are not remembered: slots are few.
 const KEYS_MAX: usize = 4096;
-/// What hints say instead of a key.
-const EVERY_KEY: &str = "all";
+/// A hint is about every key of the queue.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct EveryKey;
+
+impl Hint for EveryKey {
+    fn to_text(&self) -> String {
+        "all".to_owned()
+    }
+
+    fn from_text(_: &str) -> Option<Self> {
+        Some(Self)
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Bell<K: QueueKey> {
     name: String,
-    survey: String,
+    survey: Survey,
     hub: Hub<K>,
-    herald: Herald,
-    /// By their spelling; every key that was ever waited for.
-    keys: Mutex<HashMap<String, K>>,
-    /// How often somebody said that there may be work.
+    /// Every key that was ever waited for.
+    keys: Mutex<HashSet<K>>,
+    /// How often an announcement or a survey said that there may be work.
     rings: AtomicU64,
-    /// Until when the end of a lease has been announced.
-    announced: Mutex<Option<Instant>>,
 }
 
 impl<K: QueueKey> Bell<K> {
-    pub(crate) fn new(name: String, survey: String, hub: Hub<K>, herald: Herald) -> Self {
-        Self {
-            name,
-            survey,
-            hub,
-            herald,
-            keys: Mutex::default(),
-            rings: AtomicU64::new(0),
-            announced: Mutex::default(),
-        }
+    pub(crate) fn new(name: String, survey: Survey, hub: Hub<K>) -> Self {
+        Self { name, survey, hub, keys: Mutex::default(), rings: AtomicU64::new(0) }
     }
 
     /// Somebody is about to wait for the key.
     pub(crate) fn meet(&self, key: &K) {
         let mut keys = self.keys();
-        if keys.len() < KEYS_MAX {
-            keys.entry(key.spelled()).or_insert_with(|| key.clone());
+        if keys.len() < KEYS_MAX && !keys.contains(key) {
+            keys.insert(key.clone());
         }
     }
 
-    /// There may be work now, here and elsewhere.
-    pub(crate) fn ring(&self) {
+    /// There may be work now, and the dispatcher of this process may not have started yet.
+    pub(crate) fn count(&self) {
         self.rings.fetch_add(1, Ordering::SeqCst);
-        // Rings here, too: once more by ourselves, and every message would cost a second look that finds nothing.
-        self.herald.announce(&self.name, EVERY_KEY);
     }
 
-    /// How often it was rung, by whomever.
+    /// How often there may have been work.
     pub(crate) fn rings(&self) -> u64 {
         self.rings.load(Ordering::SeqCst)
     }
 
-    /// There may be work now, for this node alone: a turn ended, and what arrived meanwhile was announced by its sender.
-    pub(crate) fn ring_here(&self, cause: Cause) {
-        self.hub.ring_all(cause);
-    }
-
-    /// There will be work after `delay`.
-    pub(crate) fn ring_after(&self, delay: Duration) {
-        self.herald.announce_after(&self.name, EVERY_KEY, delay);
-    }
-
-    /// A lock was taken that ends after `lock`: if its holder dies, others must look then. One announcement at a time is
-    /// enough, because whoever looks then learns of the next end.
-    pub(crate) fn leased(&self, lock: Duration) {
-        let now = Instant::now();
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        if announced.is_some_and(|until| until > now) {
-            return;
-        }
-        *announced = now.checked_add(lock);
-        drop(announced);
-        self.ring_after(lock);
-    }
-
-    /// Waits until what was announced has been sent.
-    pub(crate) async fn flush(&self) {
-        self.herald.flush().await;
-    }
-
-    fn due(&self, delay: Duration) {
-        for key in self.keys().values() {
-            self.hub.ring_after(key.clone(), DueSource::Announced, delay);
-        }
-    }
-
-    fn keys(&self) -> MutexGuard<'_, HashMap<String, K>> {
+    fn keys(&self) -> MutexGuard<'_, HashSet<K>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<K: QueueKey> WorkSource for Bell<K> {
+    type Key = K;
+    type Hint = EveryKey;
+
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn survey(&self) -> &str {
+    fn hub(&self) -> &Hub<K> {
+        &self.hub
+    }
+
+    fn survey(&self) -> &Survey {
         &self.survey
     }
 
-    fn waited(&self) -> Vec<String> {
-        self.hub.waited().iter().map(QueueKey::spelled).collect()
+    fn columns(&self, keys: &[K]) -> Vec<Column> {
+        K::columns(keys)
     }
 
-    fn ring(&self, key: Option<&str>, cause: Cause) {
+    fn wake(&self, _: Option<&EveryKey>, cause: Cause) {
         self.rings.fetch_add(1, Ordering::SeqCst);
-        let surveyed = key.and_then(|key| self.keys().get(key).cloned());
-        match surveyed {
-            Some(key) => self.hub.ring(&key, cause),
-            None => self.hub.ring_all(cause),
+        self.hub.ring_all(cause);
+    }
+
+    fn wake_after(&self, _: &EveryKey, delay: Duration) {
+        for key in self.keys().iter() {
+            self.hub.ring_after(key.clone(), DueSource::Announced, delay);
         }
     }
 
-    fn ring_after(&self, _: &str, delay: Duration) {
-        self.due(delay);
-    }
-
-    fn next_due(&self, key: &str, delay: Option<Duration>) {
-        let surveyed = self.keys().get(key).cloned();
-        if let Some(key) = surveyed {
-            self.hub.set_due(key, DueSource::Heartbeat, delay);
-        }
-    }
-
-    fn set_link(&self, link: Link) {
-        self.hub.set_link(link);
+    fn wake_key(&self, key: &K, cause: Cause) {
+        self.rings.fetch_add(1, Ordering::SeqCst);
+        self.hub.ring(key, cause);
     }
 }

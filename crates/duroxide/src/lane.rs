@@ -10,62 +10,40 @@
 mod look;
 
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use duroxide::providers::ProviderError;
-use reveille::database::{Database, Registration};
-use reveille_wake::{Answer, Cause, Dispatcher, DispatcherHandle, Hub, LongPollConfig, Patience, Runner};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use reveille::database::WorkSource;
+use reveille::service::{Claims, Context, Notifier};
+use reveille_wake::{Answer, Cause, DispatcherHandle, Hub, LongPollConfig, Patience};
 
-use crate::bell::Bell;
+use crate::bell::{Bell, EveryKey};
 use crate::error::provider_error;
-use crate::queue::{Queue, QueueAsk};
+use crate::queue::{Queue, QueueAsk, QueueKey};
 use look::Looker;
 
 /// A queue and how it is waited for.
 #[derive(Debug)]
 pub(crate) struct Lane<Q: Queue> {
     pub(crate) queue: Arc<Q>,
-    bell: Arc<Bell<Q::Key>>,
-    tasks: Tasks,
-    /// `None` when fetches do not wait.
-    waiting: Option<Waiting<Q>>,
-}
-
-struct Waiting<Q: Queue> {
-    database: Database,
+    context: Arc<Context>,
+    notifier: Arc<Notifier<Bell<Q::Key>>>,
     config: LongPollConfig,
-    hub: Hub<Q::Key>,
-    runner: Mutex<Option<Runner<Q::Key>>>,
-    door: OnceLock<Door<Q>>,
-}
-
-struct Door<Q: Queue> {
-    handle: DispatcherHandle<Looker<Q>>,
-    _registration: Registration,
-}
-
-/// Where the lane's tasks live, and what ends them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tasks {
-    pub(crate) tracker: TaskTracker,
-    pub(crate) end: CancellationToken,
-    /// Somebody fetches: this process lives on, and its hints can leave when they like.
-    serving: Arc<AtomicBool>,
+    /// `None` when fetches do not wait.
+    claims: Option<Claims<Bell<Q::Key>, Looker<Q>>>,
 }
 
 impl<Q: Queue> Lane<Q> {
-    /// `store` is the database with the provider's schema, which also names it in hints.
-    pub(crate) fn new(queue: Q, store: &Database, config: LongPollConfig, tasks: Tasks) -> Self {
+    /// The context's database has the provider's schema, which also names it in hints.
+    pub(crate) fn new(queue: Q, context: &Arc<Context>, config: LongPollConfig) -> Self {
         let (hub, runner) = Hub::new(config.hub_options());
-        let name = format!("duroxide-{}-{}", Q::NAME, plain(store.schema().as_str()));
-        let bell = Bell::new(name, Q::survey().text(store.schema()), hub.clone(), store.herald());
-        let (database, runner) = (store.clone(), Mutex::new(Some(runner)));
-        let waiting = config.enabled.then(|| Waiting { database, config, hub, runner, door: OnceLock::new() });
-        Self { queue: Arc::new(queue), bell: Arc::new(bell), tasks, waiting }
+        let schema = context.database().schema();
+        let name = format!("duroxide-{}-{}", Q::NAME, plain(schema.as_str()));
+        let bell = Arc::new(Bell::new(name, Q::survey().in_schema(schema), hub));
+        let notifier = Arc::new(Notifier::new(context, &bell));
+        let claims = config.enabled.then(|| Claims::new(&notifier, runner));
+        Self { queue: Arc::new(queue), context: Arc::clone(context), notifier, config, claims }
     }
 
     /// Take one, waiting for it up to `wait`.
@@ -76,23 +54,23 @@ impl<Q: Queue> Lane<Q> {
         ask: Q::Ask,
         wait: Duration,
     ) -> Result<Option<Q::Lease>, ProviderError> {
-        self.tasks.serving.store(true, Ordering::Relaxed);
-        let Some(waiting) = &self.waiting else {
+        self.context.serve();
+        let Some(claims) = &self.claims else {
             let claimed = self.queue.claim(&[(&key, 1)], &ask).await;
             let claimed = claimed.map_err(|failed| provider_error(operation, &failed.error))?;
             let lease = claimed.into_iter().flat_map(|claimed| claimed.leases).next();
             if lease.is_some() {
-                self.bell.leased(ask.lock());
+                self.leased(ask.lock());
             }
             return Ok(lease);
         };
-        self.bell.meet(&key);
+        self.notifier.source().meet(&key);
         let patience = match Instant::now().checked_add(wait) {
             Some(until) if !wait.is_zero() => Patience::Until(until),
             _ => Patience::Now,
         };
         let failed = |why: String| Err(ProviderError::retryable(operation, why));
-        match self.door(waiting).handle.ask([key], ask, patience) {
+        match self.handle(claims).ask([key], ask, patience) {
             Err(refused) => failed(refused.to_string()),
             Ok(ticket) => match ticket.await {
                 Answer::Lease(lease) => Ok(Some(lease)),
@@ -106,61 +84,49 @@ impl<Q: Queue> Lane<Q> {
 
     /// Whether fetches wait here.
     pub(crate) fn waits(&self) -> bool {
-        self.waiting.is_some()
+        self.claims.is_some()
     }
 
-    /// Something was taken outside a look, for `lock`.
+    /// Something was taken for `lock`: if its holder dies, others must claim when the lock ends.
     pub(crate) fn leased(&self, lock: Duration) {
-        self.bell.leased(lock);
+        self.notifier.leased(&EveryKey, lock);
     }
 
     /// There may be work now.
     pub(crate) async fn ring(&self) {
-        self.bell.ring();
-        self.flush_if_alone().await;
+        announce(&self.notifier);
+        self.notifier.flush_if_alone().await;
     }
 
-    /// How often somebody said that there may be work.
+    /// How often there may have been work.
     pub(crate) fn rings(&self) -> u64 {
-        self.bell.rings()
+        self.notifier.source().rings()
     }
 
-    /// There may be work now, for this node alone.
+    /// There may be work now, for this node alone: a turn ended, and its sender announced what arrived meanwhile.
     pub(crate) fn ring_here(&self, cause: Cause) {
-        self.bell.ring_here(cause);
+        self.notifier.source().hub().ring_all(cause);
     }
 
     /// There will be work after `delay`.
     pub(crate) async fn ring_after(&self, delay: Duration) {
-        self.bell.ring_after(delay);
-        self.flush_if_alone().await;
+        self.notifier.announce_after(&EveryKey, delay);
+        self.notifier.flush_if_alone().await;
     }
 
-    fn door<'w>(&self, waiting: &'w Waiting<Q>) -> &'w Door<Q> {
-        waiting.door.get_or_init(|| {
-            let looker = Looker { queue: Arc::clone(&self.queue), bell: Arc::clone(&self.bell) };
-            let (dispatcher, handle) = Dispatcher::new(&waiting.hub, looker, waiting.config.dispatcher_options());
-            let registration = waiting.database.register(Arc::clone(&self.bell) as Arc<_>);
-            if let Some(runner) = waiting.runner.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                self.tasks.tracker.spawn(runner.run(self.tasks.end.clone().cancelled_owned()));
-            }
-            self.tasks.tracker.spawn(dispatcher.run(self.tasks.end.clone().cancelled_owned()));
-            Door { handle, _registration: registration }
+    fn handle<'c>(&self, claims: &'c Claims<Bell<Q::Key>, Looker<Q>>) -> &'c DispatcherHandle<Looker<Q>> {
+        claims.handle(|| {
+            let (queue, notifier) = (Arc::clone(&self.queue), Arc::clone(&self.notifier));
+            (Looker { queue, notifier }, self.config.dispatcher_options())
         })
-    }
-
-    /// A program that only sends may exit right after: its hints leave first.
-    async fn flush_if_alone(&self) {
-        if !self.tasks.serving.load(Ordering::Relaxed) {
-            self.bell.flush().await;
-        }
     }
 }
 
-impl<Q: Queue> std::fmt::Debug for Waiting<Q> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Waiting").field("open", &self.door.get().is_some()).finish_non_exhaustive()
-    }
+/// There may be work now, here and elsewhere. Counted also while nothing of this process waits: a turn that ends asks
+/// whether anything arrived meanwhile.
+fn announce<K: QueueKey>(notifier: &Notifier<Bell<K>>) {
+    notifier.source().count();
+    notifier.announce(&EveryKey, Cause::Pushed);
 }
 
 /// A schema's name in the letters that hints allow; different names stay different.

@@ -17,6 +17,7 @@ use duroxide::providers::{
     DispatcherCapabilityFilter, OrchestrationItem, ProviderError, SessionFetchConfig, TagFilter, WorkItem,
 };
 use reveille::database::{Database, DatabaseError};
+use reveille::service::Context;
 use reveille_wake::{Cause, LongPollConfig};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -24,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use crate::activities::{Activities, ActivityAsk, ActivityKey, Shelf};
 use crate::error::unreadable;
 use crate::glance::{Glances, Status};
-use crate::lane::{Lane, Tasks};
+use crate::lane::Lane;
 use crate::nul;
 use crate::number::{seconds, signed, unsigned};
 use crate::options::{PostgresProviderOptions, ProviderOpenError};
@@ -56,7 +57,7 @@ pub(crate) struct Inner {
     /// The next activities of slots that have just done one.
     shelf: Arc<Shelf>,
     glances: Arc<Glances>,
-    tasks: Tasks,
+    context: Arc<Context>,
     /// Closes a database of the provider's own, last.
     closing: TaskTracker,
 }
@@ -107,23 +108,23 @@ impl PostgresProvider {
 
     pub(crate) async fn start(database: &Database, config: LongPollConfig, owned: bool) -> Result<Self, DatabaseError> {
         database.migrate_from(&schema::SOURCE).await?;
-        let (store, tasks, closing) = (Store { database: database.clone() }, Tasks::default(), TaskTracker::new());
-        let turns = Lane::new(Turns { store: store.clone() }, database, config, tasks.clone());
+        let (store, context, closing) =
+            (Store { database: database.clone() }, Arc::new(Context::new(database)), TaskTracker::new());
+        let turns = Lane::new(Turns { store: store.clone() }, &context, config);
         let glances = Arc::new(Glances::default());
         let activities = Activities::new(store.clone(), Arc::clone(&glances));
-        let activities = Lane::new(activities, database, config, tasks.clone());
+        let activities = Lane::new(activities, &context, config);
         if owned {
-            let (lanes, database) = (tasks.clone(), database.clone());
+            let (context, database) = (Arc::clone(&context), database.clone());
             closing.spawn(async move {
-                lanes.end.cancelled().await;
+                context.end().cancelled().await;
                 // What the lanes hold is given back before its way home is closed.
-                lanes.tracker.close();
-                lanes.tracker.wait().await;
+                context.close().await;
                 database.close().await;
             });
         }
         let (turns, activities, shelf) = (Arc::new(turns), Arc::new(activities), Arc::default());
-        Ok(Self { inner: Arc::new(Inner { store, turns, activities, shelf, glances, tasks, closing }) })
+        Ok(Self { inner: Arc::new(Inner { store, turns, activities, shelf, glances, context, closing }) })
     }
 
     /// The schema that holds this provider's tables, and nothing else.
@@ -138,11 +139,9 @@ impl PostgresProvider {
 
     /// Ends waiting fetches and what runs behind them; a database of the provider's own is closed. Safe to call twice.
     pub async fn close(&self) {
-        self.inner.tasks.end.cancel();
-        for tasks in [&self.inner.tasks.tracker, &self.inner.closing] {
-            tasks.close();
-            tasks.wait().await;
-        }
+        self.inner.context.close().await;
+        self.inner.closing.close();
+        self.inner.closing.wait().await;
     }
 
     async fn fetch_turn(
@@ -303,6 +302,6 @@ pub(crate) fn status_of(row: &tokio_postgres::Row) -> Option<Status> {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.tasks.end.cancel();
+        self.context.abandon();
     }
 }

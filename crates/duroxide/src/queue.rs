@@ -10,7 +10,7 @@ use std::future::Future;
 use std::hash::Hash;
 use std::time::Duration;
 
-use reveille::database::{DatabaseError, Statement};
+use reveille::database::{Column, DatabaseError, Survey};
 use reveille_wake::Key;
 
 /// A queue of turns or of activities.
@@ -25,7 +25,7 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     const NAME: &'static str;
 
     /// What the heartbeat asks.
-    fn survey() -> &'static Statement;
+    fn survey() -> Survey;
 
     /// Whether one claim can serve both keys.
     fn alike(one: &Self::Key, other: &Self::Key) -> bool {
@@ -44,9 +44,9 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
 }
 
 /// A key that the survey can read.
-pub(crate) trait QueueKey: Key {
-    /// As JSON.
-    fn spelled(&self) -> String;
+pub(crate) trait QueueKey: Key + Ord {
+    /// The keys as the survey's parameters.
+    fn columns(keys: &[Self]) -> Vec<Column>;
 }
 
 /// How something is taken; equal asks under one key are served together.

@@ -2,7 +2,7 @@
 //!
 //! Next: [`crate::store`], which runs them.
 
-use reveille::database::Statement;
+use reveille::database::{Statement, Survey};
 use tokio_postgres::types::Type;
 
 macro_rules! statements {
@@ -93,13 +93,11 @@ statements! {
     PRUNE_EXECUTIONS = "admin/prune.sql" (TEXT, INT8, INT8);
 }
 
-/// What the heartbeat asks about turns; completed by it.
-pub(crate) static SURVEY_TURNS: Statement =
-    Statement { name: "duroxide/survey", sql: include_str!("../sql/orchestrations/survey.sql"), types: &[] };
+/// What the heartbeat asks about turns.
+pub(crate) const SURVEY_TURNS: Survey = Survey::new(include_str!("../sql/orchestrations/survey.sql"));
 
-/// What the heartbeat asks about activities; completed by it.
-pub(crate) static SURVEY_ACTIVITIES: Statement =
-    Statement { name: "duroxide/survey", sql: include_str!("../sql/activities/survey.sql"), types: &[] };
+/// What the heartbeat asks about activities.
+pub(crate) const SURVEY_ACTIVITIES: Survey = Survey::new(include_str!("../sql/activities/survey.sql"));
 
 #[cfg(test)]
 mod plans;

@@ -14,8 +14,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use duroxide::providers::DispatcherCapabilityFilter;
-use reveille::database::{DatabaseError, Statement};
+use reveille::database::{Column, DatabaseError, Survey};
 use tokio_postgres::Row;
+use tokio_postgres::types::Type;
 use tracing::warn;
 
 use crate::nul;
@@ -35,7 +36,7 @@ pub(crate) struct Turns {
 }
 
 /// Which turns may be taken: those pinned to versions of duroxide within this range, or to none.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TurnKey {
     versions: Option<(i64, i64)>,
 }
@@ -50,9 +51,9 @@ impl TurnKey {
 }
 
 impl QueueKey for TurnKey {
-    fn spelled(&self) -> String {
-        let (from, to) = self.versions.unzip();
-        serde_json::json!({ "from": from, "to": to }).to_string()
+    fn columns(keys: &[Self]) -> Vec<Column> {
+        let (from, to): (Vec<_>, Vec<_>) = keys.iter().map(|key| key.versions.unzip()).unzip();
+        vec![Column::new("from", Type::INT8_ARRAY, from), Column::new("to", Type::INT8_ARRAY, to)]
     }
 }
 
@@ -88,8 +89,8 @@ impl Queue for Turns {
     type Lease = Turn;
     const NAME: &'static str = "turns";
 
-    fn survey() -> &'static Statement {
-        &SURVEY_TURNS
+    fn survey() -> Survey {
+        SURVEY_TURNS
     }
 
     async fn claim(&self, asked: &[(&TurnKey, usize)], ask: &TurnAsk) -> Result<Vec<Claimed<Turn>>, ClaimFailed<Turn>> {

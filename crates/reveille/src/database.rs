@@ -51,7 +51,7 @@ mod version;
 pub(crate) mod warning;
 
 pub use crate::doctor::{ConnectionCounts, Examination, ExamineOptions, Facts, Finding, Verdict, XminHolder};
-pub use crate::node::{Herald, HintKey, HubSource, Registration, WakeFigures, WorkSource};
+pub use crate::node::{Broadcaster, Column, ColumnKey, Hint, HubSource, Registration, Survey, WakeFigures, WorkSource};
 pub use crate::schema::{migration_script, schema_fingerprint, statements};
 pub use cause::Cause;
 pub use connection::{Connection, Param};
@@ -133,7 +133,7 @@ impl Database {
     }
 
     /// The same database with another schema, for a crate that keeps tables of its own: a few connections more, but the
-    /// same listener, heartbeat and herald. Closing either closes both.
+    /// same listener, heartbeat and broadcaster. Closing either closes both.
     pub fn with_schema(&self, schema: SchemaName) -> Result<Self, DatabaseError> {
         let shared = Arc::new(self.shared.with_schema(schema));
         let pool = Arc::new(Pool::new(Arc::clone(&shared))?);
@@ -190,13 +190,13 @@ impl Database {
     }
 
     /// Wake a source of work for whatever happens in this database. The first one starts the LISTEN connection.
-    pub fn register(&self, source: Arc<dyn WorkSource>) -> Registration {
+    pub fn register<S: WorkSource>(&self, source: Arc<S>) -> Registration {
         self.wake.register(source)
     }
 
     /// Tells the other nodes of this schema that there is work.
-    pub fn herald(&self) -> Herald {
-        self.wake.herald()
+    pub fn broadcaster(&self) -> Broadcaster {
+        self.wake.broadcaster()
     }
 
     /// The channel on which the nodes of this schema talk. A producer that is no node may say `hint`, a line break, and
@@ -215,7 +215,7 @@ impl Database {
         self.wake.link()
     }
 
-    /// What listener and herald have counted.
+    /// What listener and broadcaster have counted.
     pub fn wake_figures(&self) -> WakeFigures {
         self.wake.figures()
     }
@@ -223,7 +223,7 @@ impl Database {
     /// Close every connection, also those that lanes own. What is in flight has five seconds to finish; what is asked
     /// for later is refused with [`DatabaseError::Closed`].
     pub async fn close(&self) {
-        self.wake.herald().flush().await;
+        self.wake.broadcaster().flush().await;
         self.pool.close();
         close_all(&self.shared).await;
     }

@@ -56,7 +56,7 @@ pub use worker::{Drained, RunningWorker, Worker, WorkerBuilder};
 use std::sync::Arc;
 
 use crate::database::Database;
-use claim::Claims;
+use claim::Claimer;
 use enqueue::Enqueuer;
 use ground::Ground;
 use settle::Settler;
@@ -74,17 +74,18 @@ struct Parts {
     ground: Arc<Ground>,
     enqueuer: Enqueuer,
     settler: Arc<Settler>,
-    claims: Claims,
+    claimer: Claimer,
 }
 
 impl Jobs {
     /// On a database whose schema is up to date. Opens no connection yet: each part does with its first work.
     pub fn open(database: &Database, options: JobsOptions) -> Self {
-        let ground = Arc::new(Ground::new(database.clone(), options));
+        let (ground, runner) = Ground::new(database, options);
+        let ground = Arc::new(ground);
         let enqueuer = enqueue::enqueuer(&ground);
         let settler = Arc::new(Settler::new(&ground));
-        let claims = Claims::new(&ground, &settler);
-        Self { parts: Arc::new(Parts { ground, enqueuer, settler, claims }) }
+        let claimer = Claimer::new(&ground, &settler, runner);
+        Self { parts: Arc::new(Parts { ground, enqueuer, settler, claimer }) }
     }
 
     /// The database these jobs are in.
@@ -101,19 +102,13 @@ impl Jobs {
     /// the other processes are told of it. The database stays open.
     pub async fn close(&self) {
         let ground = &self.parts.ground;
-        ground.end.cancel();
-        ground.tasks.close();
-        ground.tasks.wait().await;
-        ground.lanes_end.cancel();
-        ground.lanes.close();
-        ground.lanes.wait().await;
+        ground.context.close().await;
         ground.bell.flush().await;
     }
 }
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        self.ground.end.cancel();
-        self.ground.lanes_end.cancel();
+        self.ground.context.abandon();
     }
 }

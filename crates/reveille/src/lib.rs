@@ -14,6 +14,7 @@ pub mod moment;
 mod node;
 mod rest;
 mod schema;
+pub mod service;
 
 pub use bytes;
 pub use tokio_postgres;

@@ -91,9 +91,10 @@ impl Messages {
 
     /// On a database whose schema is up to date. Opens no connection yet: each lane does with its first work.
     pub fn new(database: &Database, options: MessagesOptions) -> Self {
-        let ground = Arc::new(Ground::new(database.clone(), options));
+        let (ground, runner) = Ground::new(database, options);
+        let ground = Arc::new(ground);
         let pusher = push::Pusher::new(&ground);
-        let popper = pop::Popper::new(&ground);
+        let popper = pop::Popper::new(&ground, runner);
         let settler = settle::Settler::new(&ground);
         maintain::start(&ground);
         Self { parts: Arc::new(Parts { ground, pusher, popper, settler }) }
@@ -107,15 +108,13 @@ impl Messages {
     /// Ends in order: whoever waits gets [`MessagesError::Closed`], what is in flight is finished, and the other nodes
     /// are told of it. The database stays open.
     pub async fn close(&self) {
-        self.parts.ground.end.cancel();
-        self.parts.ground.tasks.close();
-        self.parts.ground.tasks.wait().await;
+        self.parts.ground.context.close().await;
         self.parts.ground.bell.flush().await;
     }
 }
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        self.ground.end.cancel();
+        self.ground.context.abandon();
     }
 }

@@ -1,29 +1,32 @@
 //! Wakes this process for what happens in the database, and others for what happens here.
 //!
-//! Owns the node's row, the LISTEN connection with its heartbeat, and the herald. Started by the first source of work that
-//! is registered; a script that only pushes has none of it but the herald. Knows no table: see [`WorkSource`].
+//! Owns the node's row, the LISTEN connection with its heartbeat, and the broadcaster. Started by the first source of work that
+//! is registered; a script that only pushes has none of it but the broadcaster. Knows no table: see [`WorkSource`].
 //!
 //! ```text
 //!   this node                                          another node
 //!   commit ──► hub.ring (at once, in memory)
-//!      └─────► herald ── NOTIFY, coalesced ──► listener ──► inbox ──► hub.ring
+//!      └─────► broadcaster ── NOTIFY, coalesced ──► listener ──► inbox ──► hub.ring
 //!                                                 ▲
 //!              heartbeat, every 12 s: I live · echo · who else lives · what is ready or due next
 //! ```
 //!
-//! Next: [`work_source`], [`listener`], [`heartbeat`], [`herald`].
+//! Next: [`work_source`], [`listener`], [`heartbeat`], [`broadcaster`].
 
+mod broadcaster;
 mod budget;
+mod erased;
 mod figures;
 mod heartbeat;
-mod herald;
 mod hint;
+mod hub_source;
 mod inbox;
 mod listener;
 mod lost;
 mod node_id;
 mod roster;
 mod statements;
+mod survey;
 mod work_source;
 
 use std::panic::AssertUnwindSafe;
@@ -35,12 +38,14 @@ use reveille_wake::Link;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+pub use broadcaster::Broadcaster;
 pub use figures::WakeFigures;
-pub use herald::Herald;
-pub use work_source::{HintKey, HubSource, WorkSource};
+pub use hub_source::{ColumnKey, HubSource};
+pub use survey::Survey;
+pub use work_source::{Column, Hint, WorkSource};
 
+use broadcaster::Outbox;
 use figures::Figures;
-use herald::Outbox;
 use inbox::Inbox;
 use listener::Listener;
 pub(crate) use node_id::NodeId;
@@ -102,7 +107,7 @@ impl Service {
         }
     }
 
-    pub(crate) fn register(self: &Arc<Self>, source: Arc<dyn WorkSource>) -> Registration {
+    pub(crate) fn register<S: WorkSource>(self: &Arc<Self>, source: Arc<S>) -> Registration {
         let number = self.roster.add(source);
         self.listening.get_or_init(|| {
             let closing = &self.shared.closing;
@@ -116,8 +121,8 @@ impl Service {
         Registration { service: Arc::clone(self), number }
     }
 
-    pub(crate) fn herald(self: &Arc<Self>) -> Herald {
-        Herald::new(Arc::clone(self))
+    pub(crate) fn broadcaster(self: &Arc<Self>) -> Broadcaster {
+        Broadcaster::new(Arc::clone(self))
     }
 
     pub(crate) fn channel(&self) -> &str {

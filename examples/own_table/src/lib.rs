@@ -11,6 +11,7 @@ mod source;
 pub use source::{Taken, Todo};
 
 use reveille::database::{Database, DatabaseError, Statement};
+use reveille_wake::Cause;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
@@ -18,8 +19,8 @@ use tokio_postgres::types::Type;
 pub const SOURCE: &str = "todo";
 
 /// The next due of every waited queue, by the database's clock: one step into the index for each, however long it is.
-pub const SURVEY: &str = "select waited.key, extract(epoch from next.due_at - clock_timestamp())::float8 as due_s \
-     from unnest({keys}) as waited (key) \
+pub const SURVEY: &str = "select ordinal, extract(epoch from next.due_at - clock_timestamp()) as due_s \
+     from unnest({keys}) with ordinality as waited (key, ordinal) \
      cross join lateral (select due_at from public.todo where queue = waited.key order by due_at limit 1) as next \
      where next.due_at < clock_timestamp() + make_interval(secs => {horizon})";
 
@@ -54,7 +55,7 @@ pub async fn create(client: &Client) -> Result<(), tokio_postgres::Error> {
 pub async fn push(database: &Database, queue: &str, count: i64) -> Result<(), DatabaseError> {
     let connection = database.acquire().await?;
     connection.execute(&PUSH, &[&queue, &count, &0.0_f64]).await?;
-    database.herald().announce(SOURCE, queue);
+    database.broadcaster().announce(SOURCE, &queue.to_owned(), Cause::Pushed);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use crate::support::{Home, PATIENCE, Serving, post};
 /// The usual size of the pool.
 const SHARED: i64 = 4;
 /// What else a node opens in its life.
-const OWN: [&str; 8] = ["ack", "herald", "listen", "make", "pop", "probe", "push-1", "push-2"];
+const OWN: [&str; 8] = ["ack", "broadcaster", "listen", "make", "pop", "probe", "push-1", "push-2"];
 
 /// The sessions of the node under test, by purpose.
 async fn sessions(client: &Client) -> BTreeMap<String, i64> {

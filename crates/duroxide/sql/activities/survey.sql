@@ -1,24 +1,19 @@
--- When each waited kind of activity is due next: what the heartbeat asks.
+-- When each waited kind of activity is due next: what the heartbeat asks. A kind is the owner of sessions, whether any
+-- tag will do, whether none will do, and the tags that will, as a JSON array.
 -- locks:  nothing
 select
-  waited.key,
-  extract(epoch from next.at - clock_timestamp())::float8 as due_s
-from unnest({keys}) as waited (key)
+  waited.ordinal,
+  extract(epoch from next.at - clock_timestamp()) as due_s
+from (
+  select owner, any_tag, untagged, tags::jsonb as tags, ordinal
+  from unnest({owners}, {any}, {untagged}, {tags}) with ordinality as key (owner, any_tag, untagged, tags, ordinal)
+) as waited
 cross join lateral (
-  select
-    min(
-      case when s.owner_id <> waited.key::json ->> 'owner' then greatest(a.due_at, s.locked_until) else a.due_at end
-    ) as at
+  select min(case when s.owner_id <> waited.owner then greatest(a.due_at, s.locked_until) else a.due_at end) as at
   from {schema}.activity a
   left join {schema}.session s on s.session_id = a.session_id
   where a.due_at < (select clock_timestamp() + make_interval(secs => {horizon}))
-    and (a.session_id is null or waited.key::json ->> 'owner' is not null)
-    and (
-      (waited.key::json ->> 'any')::boolean
-      or case
-        when a.tag is null then (waited.key::json ->> 'untagged')::boolean
-        else (waited.key::json -> 'tags')::jsonb ? a.tag
-      end
-    )
+    and (a.session_id is null or waited.owner is not null)
+    and (waited.any_tag or case when a.tag is null then waited.untagged else waited.tags ? a.tag end)
 ) as next
 where next.at < clock_timestamp() + make_interval(secs => {horizon})

@@ -1,10 +1,10 @@
--- When each waited kind of turn is due next: what the heartbeat asks. A thousand messages tell: with more, somebody is at
--- work on them, and looks again by himself.
+-- When each waited kind of turn is due next: what the heartbeat asks. A kind is a range of versions, or any if it is
+-- null. A thousand messages are enough to read: with more, a node is at work on them, and claims again by itself.
 -- locks:  nothing
 select
-  waited.key,
-  extract(epoch from next.at - clock_timestamp())::float8 as due_s
-from unnest({keys}) as waited (key)
+  waited.ordinal,
+  extract(epoch from next.at - clock_timestamp()) as due_s
+from unnest({from}, {to}) with ordinality as waited (from_version, to_version, ordinal)
 cross join lateral (
   select min(first.at) as at
   from (
@@ -15,8 +15,8 @@ cross join lateral (
       and b.known
       and (
         b.pinned is null
-        or waited.key::json ->> 'from' is null
-        or b.pinned between (waited.key::json ->> 'from')::bigint and (waited.key::json ->> 'to')::bigint
+        or waited.from_version is null
+        or b.pinned between waited.from_version and waited.to_version
       )
     order by m.visible_at
     limit 1000

@@ -7,11 +7,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use duroxide::providers::{SessionFetchConfig, TagFilter};
+use reveille::database::Column;
+use tokio_postgres::types::Type;
 
 use crate::queue::{QueueAsk, QueueKey};
 
 /// What may be taken.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ActivityKey {
     /// Who takes sessions; `None` leaves activities of sessions alone.
     pub(crate) owner: Option<String>,
@@ -47,9 +49,14 @@ impl ActivityKey {
 }
 
 impl QueueKey for ActivityKey {
-    fn spelled(&self) -> String {
-        let Self { owner, any, untagged, tags } = self;
-        serde_json::json!({ "owner": owner, "any": any, "untagged": untagged, "tags": tags }).to_string()
+    fn columns(keys: &[Self]) -> Vec<Column> {
+        let tags = |key: &Self| serde_json::json!(key.tags).to_string();
+        vec![
+            Column::new("owners", Type::TEXT_ARRAY, keys.iter().map(|key| key.owner.clone()).collect()),
+            Column::new("any", Type::BOOL_ARRAY, keys.iter().map(|key| key.any).collect()),
+            Column::new("untagged", Type::BOOL_ARRAY, keys.iter().map(|key| key.untagged).collect()),
+            Column::new("tags", Type::TEXT_ARRAY, keys.iter().map(tags).collect()),
+        ]
     }
 }
 

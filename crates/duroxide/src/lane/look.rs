@@ -6,16 +6,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reveille::service::Notifier;
 use reveille_wake::{DemandId, LookFailed, Looked, Round, Source};
 use tracing::warn;
 
-use crate::bell::Bell;
+use super::announce;
+use crate::bell::{Bell, EveryKey};
 use crate::queue::{ClaimFailed, Queue, QueueAsk};
 
 #[derive(Debug)]
 pub(super) struct Looker<Q: Queue> {
     pub(super) queue: Arc<Q>,
-    pub(super) bell: Arc<Bell<Q::Key>>,
+    pub(super) notifier: Arc<Notifier<Bell<Q::Key>>>,
 }
 
 impl<Q: Queue> Source for Looker<Q> {
@@ -38,7 +40,7 @@ impl<Q: Queue> Source for Looker<Q> {
                 }
             };
             if claimed.iter().any(|claimed| !claimed.leases.is_empty()) {
-                self.bell.leased(party.ask.lock());
+                self.notifier.leased(&EveryKey, party.ask.lock());
             }
             for ((key, demands), claimed) in party.keys.into_iter().zip(claimed) {
                 looked.leases.extend(demands.into_iter().zip(claimed.leases));
@@ -61,7 +63,7 @@ impl<Q: Queue> Source for Looker<Q> {
     async fn release(&self, leases: Vec<Q::Lease>) {
         if !leases.is_empty() {
             self.queue.give_back(leases).await;
-            self.bell.ring();
+            announce(&self.notifier);
         }
     }
 }

@@ -34,11 +34,11 @@ impl PostgresProvider {
             turns: Arc::clone(&inner.turns),
             activities: Arc::clone(&inner.activities),
             shelf: Arc::clone(&inner.shelf),
-            end: inner.tasks.end.clone(),
+            end: inner.context.end().clone(),
         };
         let (tell, told) = oneshot::channel();
         // Not by the caller, who may go away while the next activity is being taken: nobody would give it back.
-        inner.tasks.tracker.spawn(relay.run(token.to_owned(), completion, asked, tell));
+        inner.context.spawn(relay.run(token.to_owned(), completion, asked, tell));
         told.await.unwrap_or_else(|_| Err(ProviderError::retryable("ack_work_item", "the provider is closing")))
     }
 }

@@ -1,5 +1,5 @@
 -- Say that node $1, called $2, lives; prove its link by an echo $4 on channel $3; name the nodes heard of within the last
--- $5 seconds, and say in the row without a name how many seconds ago this one was heard of, null for never. The surveys of
+-- $5 seconds, and say in the row without a number how many seconds ago this one was heard of, null for never. The surveys of
 -- the sources follow, each as one more `union all`.
 -- locks: its own row of node; rows of nodes silent for twice that long (skip locked)
 with beat as (
@@ -27,10 +27,10 @@ before as (
   from {schema}.node
   where id = $1
 )
-select -1 as source, null::text as key, (select silent_s from before) as due_s
+select -1 as source, null::int8 as number, (select silent_s from before) as due_s
 from echo
 union all
-select -1, id::text, null
+select -1, id, null
 from {schema}.node
 where id <> $1
   and beat_at >= clock_timestamp() - make_interval(secs => $5)

@@ -43,7 +43,7 @@ impl Purpose {
     /// What a database opens for itself, one each, beside the pool.
     pub(crate) const OWN: [Self; 3] = [Self::Listen, Self::HINTS, Self::Probe];
     /// Telling other nodes that there is work.
-    pub(crate) const HINTS: Self = Self::Lane("herald");
+    pub(crate) const HINTS: Self = Self::Lane("broadcaster");
 
     fn word(self) -> &'static str {
         match self {

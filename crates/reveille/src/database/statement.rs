@@ -46,7 +46,7 @@ fn header(sql: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 /// The text after the header. Comments are not sent: they cost bytes on every unnamed statement.
-fn body(sql: &'static str) -> &'static str {
+pub(crate) fn body(sql: &str) -> &str {
     let length: usize = sql.split_inclusive('\n').take_while(|line| line.starts_with("--")).map(str::len).sum();
     &sql[length..]
 }

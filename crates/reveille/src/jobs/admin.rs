@@ -76,7 +76,7 @@ impl Jobs {
         }
         if let Some(worker) = row.get::<_, Option<&str>>("worker") {
             self.parts.ground.bell.attend(worker);
-            self.parts.ground.flush_if_alone().await;
+            self.parts.ground.bell.flush_if_alone().await;
         }
         Ok(Cancelled::Requested)
     }
@@ -114,7 +114,7 @@ impl Jobs {
                 break;
             }
         }
-        self.parts.ground.flush_if_alone().await;
+        self.parts.ground.bell.flush_if_alone().await;
         Ok(redriven)
     }
 
@@ -148,14 +148,14 @@ impl Jobs {
         self.change(&SWITCH, &[&queue, &paused, &quiet]).await?;
         // Whoever looks learns what has changed.
         self.parts.ground.bell.ready(queue);
-        self.parts.ground.flush_if_alone().await;
+        self.parts.ground.bell.flush_if_alone().await;
         Ok(())
     }
 
     async fn changed(&self, id: JobId, verb: Verb, rows: &[Row]) -> Result<(), JobsError> {
         let Some(row) = rows.first() else { return Err(self.not_so(id, verb).await) };
         self.parts.ground.bell.ready(row.get("queue"));
-        self.parts.ground.flush_if_alone().await;
+        self.parts.ground.bell.flush_if_alone().await;
         Ok(())
     }
 

@@ -1,205 +1,85 @@
-//! Wakes whoever waits for jobs: here at once, elsewhere through the herald.
+//! Announces claimable jobs: to workers of this process at once, to other nodes through the broadcaster.
 //!
-//! Owns the hub of the queues and its place in listener and heartbeat. A hint names a queue, or `@` and a worker, which is then to
-//! look after the jobs it holds: somebody wants one of them cancelled. Everything that can make a job claimable calls a method here
-//! after its commit: docs/jobs.md lists them. With notifications off, it neither sends nor hears any: the hub says that there is no
-//! source of hints, and workers look every fallback interval.
+//! Everything that can make a job claimable calls a method here after its commit: docs/jobs.md lists them. With
+//! notifications off, none is sent or received: the hub knows that there is no source of hints, and workers claim every
+//! fallback interval.
 //!
-//! Next: [`super::claim`].
+//! Next: [`source`], which wakes the queues; then [`super::claim`].
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod source;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use reveille_wake::{Cause, DueSource, Hub, HubOptions, Link, Runner};
+use reveille_wake::{Cause, Runner};
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
-use super::event::{JobEvent, Reporter};
+use super::event::Reporter;
 use super::options::JobsOptions;
-use crate::database::{Database, Herald, Registration, Statement, WorkSource};
+use crate::service::{Context, Notifier};
+use source::About;
+pub(super) use source::{JobSource, Queue};
 
-/// The name of jobs in hints.
-const SOURCE: &str = "jobs";
-/// What the heartbeat asks; it puts in the waited keys itself.
-static SURVEY: Statement = Statement {
-    name: "jobs/claim/survey.sql",
-    sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/jobs/claim/survey.sql")),
-    types: &[],
-};
-
-/// A queue, as one waits for it.
-pub(super) type Queue = Arc<str>;
-
+#[derive(Debug)]
 pub(super) struct Bell {
-    hub: Hub<Queue>,
-    /// Until the first worker starts it.
-    runner: Mutex<Option<Runner<Queue>>>,
-    herald: Herald,
-    survey: String,
-    notify: bool,
-    reporter: Arc<Reporter>,
-    /// The workers of this process.
-    workers: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
-    /// Until when the end of a lease has been announced, by queue.
-    announced: Mutex<HashMap<Queue, Instant>>,
+    notifier: Arc<Notifier<JobSource>>,
 }
 
 impl Bell {
-    pub(super) fn new(database: &Database, options: &JobsOptions, reporter: &Arc<Reporter>) -> Self {
-        let limits = HubOptions::default();
-        let limits = match &options.wake_observer {
-            Some(observer) => limits.observer(Arc::clone(observer)),
-            None => limits,
-        };
-        let (hub, runner) = Hub::new(limits);
-        Self {
-            hub,
-            runner: Mutex::new(Some(runner)),
-            herald: database.herald(),
-            survey: SURVEY.text(database.schema()),
-            notify: options.notify,
-            reporter: Arc::clone(reporter),
-            workers: Mutex::default(),
-            announced: Mutex::default(),
-        }
+    pub(super) fn new(
+        context: &Arc<Context>,
+        options: &JobsOptions,
+        reporter: &Arc<Reporter>,
+    ) -> (Self, Runner<Queue>) {
+        let (source, runner) = JobSource::new(context.database(), options, reporter);
+        let announce = if options.notify { Notifier::new } else { Notifier::only_here };
+        (Self { notifier: Arc::new(announce(context, &Arc::new(source))) }, runner)
     }
 
     /// Jobs of the queue may be claimable now: enqueued, given back, redriven, resumed, moved to another priority.
     pub(super) fn ready(&self, queue: &str) {
-        if self.notify {
-            self.herald.announce(SOURCE, queue);
-        } else {
-            self.hub.ring(&Arc::from(queue), Cause::Pushed);
-        }
+        self.notifier.announce(&About::Queue(queue.into()), Cause::Pushed);
     }
 
     /// A job of the queue will be claimable after `delay`: a schedule, a retry, a snooze.
     pub(super) fn ready_after(&self, queue: &str, delay: Duration) {
         if delay.is_zero() {
             self.ready(queue);
-        } else if self.notify {
-            self.herald.announce_after(SOURCE, queue, delay);
         } else {
-            self.hub.ring_after(Arc::from(queue), DueSource::Announced, delay);
+            self.notifier.announce_after(&About::Queue(queue.into()), delay);
         }
     }
 
-    /// Leases were made that end after `lease`: if their holder dies, others must look then. One announcement at a time is enough
-    /// for a queue, because whoever looks then learns of the next end.
+    /// Leases were made that end after `lease`: if their holder dies, others must claim then.
     pub(super) fn leased(&self, queue: &Queue, lease: Duration) {
-        let now = Instant::now();
-        let mut announced = lock(&self.announced);
-        if announced.get(queue).is_some_and(|until| *until > now) {
-            return;
-        }
-        if let Some(until) = now.checked_add(lease) {
-            announced.insert(Arc::clone(queue), until);
-        }
-        drop(announced);
-        self.ready_after(queue, lease);
+        self.notifier.leased(&About::Queue(Arc::clone(queue)), lease);
     }
 
-    /// A worker is to look after the jobs it holds. Without notifications a worker elsewhere learns of it with its next renewal.
+    /// A worker is to check the jobs it holds. Without notifications a worker elsewhere learns of it with its next renewal.
     pub(super) fn attend(&self, worker: &str) {
-        let key = format!("@{worker}");
-        if self.notify {
-            self.herald.announce(SOURCE, &key);
-        } else {
-            self.ring(Some(&key), Cause::Pushed);
-        }
+        self.notifier.announce(&About::Worker(worker.into()), Cause::Pushed);
     }
 
-    /// Waits until what was announced has been sent: a program that only enqueues may exit right after.
+    /// Waits until every hint has been sent.
     pub(super) async fn flush(&self) {
-        self.herald.flush().await;
+        self.notifier.flush().await;
     }
 
-    /// From here on hints and the heartbeat ring this hub; nothing does when notifications are off, for a heartbeat proves its link
-    /// by a notification to itself.
-    pub(super) fn register(self: &Arc<Self>, database: &Database) -> Option<Registration> {
-        if self.notify {
-            return Some(database.register(Arc::clone(self) as Arc<_>));
-        }
-        self.hub.set_link(Link::Off);
-        None
+    /// The same for a program that only enqueues and may exit right after.
+    pub(super) async fn flush_if_alone(&self) {
+        self.notifier.flush_if_alone().await;
     }
 
-    /// Whether this process has a worker, and so lives on: its hints can leave when they like.
-    pub(super) fn serves(&self) -> bool {
-        lock(&self.runner).is_none()
+    pub(super) fn notifier(&self) -> &Arc<Notifier<JobSource>> {
+        &self.notifier
     }
 
-    pub(super) fn hub(&self) -> &Hub<Queue> {
-        &self.hub
-    }
-
-    /// What rings the hub's dues; `None` once it was taken.
-    pub(super) fn take_runner(&self) -> Option<Runner<Queue>> {
-        lock(&self.runner).take()
-    }
-
-    /// From here on the worker is told when it is to look after its jobs.
+    /// From here on the worker is woken when it is to check its jobs.
     pub(super) fn enlist(&self, worker: &Arc<str>, attend: &Arc<Notify>) {
-        lock(&self.workers).insert(Arc::clone(worker), Arc::clone(attend));
+        self.notifier.source().enlist(worker, attend);
     }
 
     pub(super) fn dismiss(&self, worker: &str) {
-        lock(&self.workers).remove(worker);
+        self.notifier.source().dismiss(worker);
     }
-}
-
-impl WorkSource for Bell {
-    fn name(&self) -> &str {
-        SOURCE
-    }
-
-    fn survey(&self) -> &str {
-        &self.survey
-    }
-
-    fn waited(&self) -> Vec<String> {
-        self.hub.waited().iter().map(ToString::to_string).collect()
-    }
-
-    fn ring(&self, key: Option<&str>, cause: Cause) {
-        if cause == Cause::Notified {
-            self.reporter.emit(&JobEvent::Notified);
-        }
-        match key {
-            None => self.hub.ring_all(cause),
-            Some(key) => match key.strip_prefix('@') {
-                None => self.hub.ring(&Arc::from(key), cause),
-                Some(worker) => {
-                    if let Some(attend) = lock(&self.workers).get(worker) {
-                        attend.notify_one();
-                    }
-                    // It may be the name of a queue as well.
-                    self.hub.ring(&Arc::from(key), cause);
-                }
-            },
-        }
-    }
-
-    fn ring_after(&self, key: &str, delay: Duration) {
-        self.hub.ring_after(Arc::from(key), DueSource::Announced, delay);
-    }
-
-    fn next_due(&self, key: &str, delay: Option<Duration>) {
-        self.hub.set_due(Arc::from(key), DueSource::Heartbeat, delay);
-    }
-
-    fn set_link(&self, link: Link) {
-        self.hub.set_link(link);
-    }
-}
-
-impl std::fmt::Debug for Bell {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bell").field("hub", &self.hub).finish_non_exhaustive()
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,16 +11,14 @@ mod marks;
 mod shares;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use reveille_wake::{
-    Cause, Dispatcher, DispatcherHandle, DispatcherOptions, LookFailed, Looked, Round, RungKey, Source,
-};
+use reveille_wake::{Cause, DispatcherHandle, DispatcherOptions, LookFailed, Looked, Round, RungKey, Runner, Source};
 use tokio_postgres::Row;
 use tracing::warn;
 
-use super::bell::Queue;
+use super::bell::{JobSource, Queue};
 use super::event::{About, JobEvent};
 use super::ground::Ground;
 use super::id::{JobId, JobToken};
@@ -28,7 +26,8 @@ use super::lifecycle::State;
 use super::settle::{Ending, Settlement, Settler};
 use super::statements::{NEXT, TAKE};
 use super::worker::{Claiming, Crew};
-use crate::database::{Connection, DatabaseError, Param, Purpose, Registration};
+use crate::database::{Connection, DatabaseError, Param, Purpose};
+use crate::service::Claims;
 use afloat::Afloat;
 use marks::Marks;
 use shares::shares;
@@ -59,25 +58,23 @@ impl Claimed {
 }
 
 /// Where workers ask. Starts with the first of them.
-pub(super) struct Claims {
+#[derive(Debug)]
+pub(super) struct Claimer {
     ground: Arc<Ground>,
     settler: Arc<Settler>,
-    door: OnceLock<Door>,
+    claims: Claims<JobSource, Looker>,
 }
 
-struct Door {
-    handle: DispatcherHandle<Looker>,
-    _registration: Option<Registration>,
-}
-
-impl Claims {
-    pub(super) fn new(ground: &Arc<Ground>, settler: &Arc<Settler>) -> Self {
-        Self { ground: Arc::clone(ground), settler: Arc::clone(settler), door: OnceLock::new() }
+impl Claimer {
+    pub(super) fn new(ground: &Arc<Ground>, settler: &Arc<Settler>, runner: Runner<Queue>) -> Self {
+        let claims = Claims::new(ground.bell.notifier(), runner);
+        Self { ground: Arc::clone(ground), settler: Arc::clone(settler), claims }
     }
 
     pub(super) fn handle(&self) -> &DispatcherHandle<Looker> {
-        let door = self.door.get_or_init(|| {
+        self.claims.handle(|| {
             let ground = &self.ground;
+            super::maintain::start(ground);
             let looker = Looker {
                 ground: Arc::clone(ground),
                 settler: Arc::clone(&self.settler),
@@ -86,23 +83,8 @@ impl Claims {
                 unasked: Mutex::default(),
             };
             let options = DispatcherOptions::default().pace(ground.options.pace);
-            let options = options.fallback_interval(ground.options.everywhere());
-            let registration = ground.bell.register(&ground.database);
-            let (dispatcher, handle) = Dispatcher::new(ground.bell.hub(), looker, options);
-            if let Some(runner) = ground.bell.take_runner() {
-                ground.tasks.spawn(runner.run(ground.end.clone().cancelled_owned()));
-            }
-            ground.tasks.spawn(dispatcher.run(ground.end.clone().cancelled_owned()));
-            super::maintain::start(ground);
-            Door { handle, _registration: registration }
-        });
-        &door.handle
-    }
-}
-
-impl std::fmt::Debug for Claims {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Claims").field("open", &self.door.get().is_some()).finish_non_exhaustive()
+            (looker, options.fallback_interval(ground.options.everywhere()))
+        })
     }
 }
 

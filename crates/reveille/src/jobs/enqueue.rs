@@ -47,11 +47,11 @@ impl Jobs {
         let checked: Vec<Result<(), JobsError>> = jobs.iter().map(|job| job.check(limit)).collect();
         let good: Vec<NewJob> =
             jobs.into_iter().zip(&checked).filter(|(_, checked)| checked.is_ok()).map(|(job, _)| job).collect();
-        if good.is_empty() || ground.end.is_cancelled() {
+        if good.is_empty() || ground.context.end().is_cancelled() {
             return checked.into_iter().map(|checked| checked.and(Err(JobsError::Closed))).collect();
         }
         let mut answers = self.parts.enqueuer.send(good).await.into_iter();
-        ground.flush_if_alone().await;
+        ground.bell.flush_if_alone().await;
         let mut answer = |()| answers.next().unwrap_or(Err(DatabaseError::Closed)).map_err(refused);
         checked.into_iter().map(|checked| checked.and_then(&mut answer)).collect()
     }
@@ -78,7 +78,7 @@ pub(super) struct Enqueue {
 pub(super) type Enqueuer = Lane<Enqueue>;
 
 pub(super) fn enqueuer(ground: &Arc<Ground>) -> Enqueuer {
-    ground.lane("enqueue", 4096, 4, Enqueue { ground: Arc::clone(ground) })
+    ground.batcher("enqueue", 4096, 4, Enqueue { ground: Arc::clone(ground) })
 }
 
 impl Work for Enqueue {

@@ -21,7 +21,7 @@ const STEP: i64 = 2000;
 pub(super) fn start(ground: &Arc<Ground>) {
     let interval = ground.options.maintenance_interval;
     if !interval.is_zero() {
-        ground.tasks.spawn(keep_up(Arc::clone(ground), interval));
+        ground.context.spawn(keep_up(Arc::clone(ground), interval));
     }
 }
 
@@ -35,7 +35,7 @@ impl Jobs {
 async fn keep_up(ground: Arc<Ground>, interval: Duration) {
     // Without jitter, processes that started together would all come for the same rows.
     let pause = || interval.mul_f64(0.75 + fastrand::f64() / 2.0);
-    while ground.end.run_until_cancelled(sleep(pause())).await.is_some() {
+    while ground.context.end().run_until_cancelled(sleep(pause())).await.is_some() {
         if let Err(error) = sweep(&ground).await {
             warn!(%error, "upkeep of the jobs failed, the next round tries again");
         }
@@ -48,7 +48,7 @@ async fn sweep(ground: &Ground) -> Result<u64, DatabaseError> {
         let row = ground.database.administer().await?.query_opt(&SWEEP, &[&STEP]).await?;
         let step = row.map_or(0, |row| row.get::<_, i64>("swept"));
         swept += step.unsigned_abs();
-        if step < STEP || ground.end.is_cancelled() {
+        if step < STEP || ground.context.end().is_cancelled() {
             break;
         }
     }
@@ -60,7 +60,7 @@ async fn sweep(ground: &Ground) -> Result<u64, DatabaseError> {
 async fn forget_keys(ground: &Ground) -> Result<(), DatabaseError> {
     let mut connection = ground.database.connection(Purpose::Lane("upkeep")).await?;
     let mut after: Vec<u8> = Vec::new();
-    while !ground.end.is_cancelled() {
+    while !ground.context.end().is_cancelled() {
         let transaction = connection.transaction().await?;
         let rows = transaction.query(&HOLD_KEYS, &[&after, &STEP]).await?;
         let keys: Vec<&[u8]> = rows.iter().map(|row| row.get("key")).collect();

@@ -72,7 +72,8 @@ pub(super) struct Settler {
 impl Settler {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
         let (done, rest) = (Complete { ground: Arc::clone(ground) }, Settle { ground: Arc::clone(ground) });
-        let (done, rest) = (ground.lane("complete", 1024, ATTEMPTS, done), ground.lane("settle", 1024, ATTEMPTS, rest));
+        let (done, rest) =
+            (ground.batcher("complete", 1024, ATTEMPTS, done), ground.batcher("settle", 1024, ATTEMPTS, rest));
         Self { done, rest }
     }
 

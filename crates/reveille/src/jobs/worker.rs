@@ -173,7 +173,13 @@ impl WorkerBuilder {
         let stop = Stop::default();
         let (ended, running) = watch::channel(false);
         let parts = Arc::clone(&jobs.parts);
-        parts.ground.tasks.spawn(run::run(Arc::clone(&parts), Arc::clone(&crew), stop.clone(), tracker.clone(), ended));
+        parts.ground.context.spawn(run::run(
+            Arc::clone(&parts),
+            Arc::clone(&crew),
+            stop.clone(),
+            tracker.clone(),
+            ended,
+        ));
         Ok(RunningWorker { jobs, crew, stop, tracker, running })
     }
 

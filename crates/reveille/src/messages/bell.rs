@@ -1,75 +1,46 @@
-//! Wakes whoever waits for messages: here at once, elsewhere through the herald.
-//!
-//! Owns the hub of the queues and their place in listener and heartbeat. A hint names a queue, and a group and partition
-//! where they are known; it rings every key of this node that it can be about. Promises that a ring reaches also the keys
-//! nobody waits under at the moment: a pop that comes back finds its key known to be empty, and would sleep.
+//! Announces what became ready: to consumers of this process at once, to other nodes through the broadcaster.
 //!
 //! Every change that can make a partition poppable calls a method here after its commit: docs/messages.md lists them.
 //!
-//! Next: [`super::pop`].
+//! Next: [`source`], which wakes the keys that an announcement is about; then [`super::pop`].
 
 mod hint;
 mod known;
 mod places;
+mod source;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use reveille_wake::{Cause, DueSource, Hub, HubOptions, Link, Runner};
+use reveille_wake::{Cause, Hub, Runner};
 
 use super::ids::{GroupId, PartitionId, QueueId};
 use super::key::Key;
 use super::options::MessagesOptions;
-use crate::database::{Database, Herald, Statement, WorkSource};
-use hint::{About, Hint};
-use known::{Known, Unknown};
+use crate::database::WorkSource;
+use crate::service::{Context, Notifier};
+use hint::About;
 pub(super) use places::News;
+pub(super) use source::MessageSource;
 
-/// The name of the queues in hints.
-pub(super) const SOURCE: &str = "messages";
-/// What the heartbeat asks; it puts in the waited keys itself.
-static SURVEY: Statement = Statement {
-    name: "messages/pop/survey.sql",
-    sql: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/messages/pop/survey.sql")),
-    types: &[],
-};
 /// A push to more partitions than this is announced as one to the queue.
 const PARTITIONS_NAMED_MAX: usize = 8;
 
+#[derive(Debug)]
 pub(super) struct Bell {
-    hub: Hub<Key>,
-    /// Until the first pop starts it.
-    runner: Mutex<Option<Runner<Key>>>,
-    herald: Herald,
-    survey: String,
-    known: Mutex<Known>,
-    /// How often something was said that may be about names: queues that came, went or moved.
-    heard: AtomicU64,
+    notifier: Arc<Notifier<MessageSource>>,
 }
 
 impl Bell {
-    pub(super) fn new(database: &Database, options: &MessagesOptions) -> Self {
-        let limits = HubOptions::default().max_waiters_per_key(options.waiters_max);
-        let limits = match &options.observer {
-            Some(observer) => limits.observer(std::sync::Arc::clone(&observer.0)),
-            None => limits,
-        };
-        let (hub, runner) = Hub::new(limits);
-        Self {
-            hub,
-            runner: Mutex::new(Some(runner)),
-            herald: database.herald(),
-            survey: SURVEY.text(database.schema()),
-            known: Mutex::default(),
-            heard: AtomicU64::default(),
-        }
+    pub(super) fn new(context: &Arc<Context>, options: &MessagesOptions) -> (Self, Runner<Key>) {
+        let (source, runner) = MessageSource::new(context.database(), options);
+        (Self { notifier: Arc::new(Notifier::new(context, &Arc::new(source))) }, runner)
     }
 
     /// Messages were pushed to these partitions of the queue.
     pub(super) fn pushed(&self, queue: QueueId, partitions: &[PartitionId]) {
         if partitions.is_empty() || partitions.len() > PARTITIONS_NAMED_MAX {
-            self.known().push(queue, partitions);
+            self.source().pushed(queue, partitions);
             self.announce(About::Queue(queue), Cause::Pushed);
             return;
         }
@@ -90,17 +61,12 @@ impl Bell {
 
     /// A partition becomes claimable for that group after `delay`: a retry, the end of a short lease.
     pub(super) fn after(&self, queue: QueueId, group: GroupId, partition: PartitionId, delay: Duration) {
-        let hint = Hint { about: About::Group(queue, group, Some(partition)), cause: Cause::Due };
-        self.herald.announce_after(SOURCE, &hint.to_string(), delay);
+        self.notifier.announce_after(&About::Group(queue, group, Some(partition)), delay);
     }
 
-    /// A lease was made that ends after `lease`: if its holder dies, others must look then. One announcement at a time is
-    /// enough for a group, because whoever looks then learns of the next end.
+    /// A lease of the group was made that ends after `lease`: if its holder dies, others must claim then.
     pub(super) fn leased(&self, queue: QueueId, group: GroupId, lease: Duration) {
-        if self.known().announces_lease(queue, group, lease) {
-            let hint = Hint { about: About::Group(queue, group, None), cause: Cause::LeaseExpired };
-            self.herald.announce_after(SOURCE, &hint.to_string(), lease);
-        }
+        self.notifier.leased(&About::LeaseEnd(queue, group), lease);
     }
 
     /// An option of the queue changed, or a pause of it ended, or it or one of its groups is gone.
@@ -119,132 +85,40 @@ impl Bell {
         self.announce(About::Everything, Cause::Configured);
     }
 
-    /// Waits until what was announced has been sent: a program that only pushes may exit right after.
+    /// Waits until every hint has been sent: a program that only pushes may exit right after.
     pub(super) async fn flush(&self) {
-        self.herald.flush().await;
+        self.notifier.flush().await;
     }
 
-    /// Whether this process pops, and so lives on: its hints can leave when they like.
-    pub(super) fn serves(&self) -> bool {
-        self.runner.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    pub(super) fn notifier(&self) -> &Arc<Notifier<MessageSource>> {
+        &self.notifier
     }
 
     pub(super) fn hub(&self) -> &Hub<Key> {
-        &self.hub
-    }
-
-    /// What rings the hub's dues; `None` once it was taken.
-    pub(super) fn take_runner(&self) -> Option<Runner<Key>> {
-        self.runner.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.source().hub()
     }
 
     /// Somebody is about to wait for these keys.
     pub(super) fn meet(&self, keys: &[Key]) {
-        let mut known = self.known();
-        known.meet(keys, |key| self.hub.forget(key));
-        if known.may_recover() {
-            // Every second at most: this walks all keys that are waited for.
-            let waited = self.hub.waited();
-            self.hub.forget_unwaited();
-            known.recover(waited, |key| self.hub.forget(key));
-        }
+        self.source().meet(keys);
     }
 
-    /// What was said by place since this was last asked for the group: where to claim without searching. At most `most`
-    /// partitions; the rest stays.
+    /// What was announced by partition since this was last asked for the group: where to claim without searching. At most
+    /// `most` partitions; the others stay.
     pub(super) fn news(&self, queue: QueueId, group: GroupId, most: usize) -> News {
-        self.known().news(queue, group, most)
+        self.source().news(queue, group, most)
     }
 
-    /// Grows with everything that is said about names, before it rings.
+    /// Grows with every announcement about names, before it wakes.
     pub(super) fn heard(&self) -> u64 {
-        self.heard.load(Ordering::SeqCst)
+        self.source().heard()
     }
 
-    /// Rings here, and elsewhere: the herald rings every source of our name in this process, us included.
+    fn source(&self) -> &MessageSource {
+        self.notifier.source()
+    }
+
     fn announce(&self, about: About, cause: Cause) {
-        self.herald.announce(SOURCE, &Hint { about, cause }.to_string());
-    }
-
-    fn each(&self, about: About, act: impl Fn(Key)) -> bool {
-        let keys = self.known().keys_about(about);
-        match keys {
-            Some(keys) => keys.into_iter().for_each(act),
-            None => return false,
-        }
-        true
-    }
-
-    fn surveyed(&self, key: &str) -> Result<Key, Unknown> {
-        self.known().spelled(key)
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl WorkSource for Bell {
-    fn name(&self) -> &str {
-        SOURCE
-    }
-
-    fn survey(&self) -> &str {
-        &self.survey
-    }
-
-    fn waited(&self) -> Vec<String> {
-        self.hub.waited().iter().map(Key::to_string).collect()
-    }
-
-    fn ring(&self, key: Option<&str>, cause: Cause) {
-        // The heartbeat asks key by key and is answered so; everybody else gives hints.
-        if matches!(cause, Cause::Heartbeat | Cause::Due) {
-            match key.map(|key| self.surveyed(key)) {
-                Some(Ok(key)) => self.hub.ring(&key, cause),
-                Some(Err(Unknown::LeftOut)) => self.hub.ring_all(cause),
-                Some(Err(Unknown::Gone)) | None => {}
-            }
-            return;
-        }
-        let hint = key.and_then(Hint::parse);
-        if hint.is_none_or(|hint| matches!(hint.about, About::Names | About::Everything)) {
-            self.heard.fetch_add(1, Ordering::SeqCst);
-        }
-        let Some(hint) = hint else {
-            self.hub.ring_all(cause);
-            return;
-        };
-        let cause = if cause == Cause::Pushed { hint.cause } else { cause };
-        // Remembered before it is rung: whoever looks for a ring finds what it was about.
-        let told = self.known().hear(hint.about);
-        let ring = |key: Key| if told { self.hub.ring_told(&key, cause) } else { self.hub.ring(&key, cause) };
-        if !self.each(hint.about, ring) {
-            self.hub.ring_all(cause);
-        }
-    }
-
-    fn ring_after(&self, key: &str, delay: Duration) {
-        let Some(hint) = Hint::parse(key) else { return };
-        let source = if hint.cause == Cause::LeaseExpired { DueSource::Lease } else { DueSource::Announced };
-        // Too many keys to know: the heartbeat's survey finds it.
-        self.each(hint.about, |key| self.hub.ring_after(key, source, delay));
-    }
-
-    fn next_due(&self, key: &str, delay: Option<Duration>) {
-        if let Ok(key) = self.surveyed(key) {
-            self.hub.set_due(key, DueSource::Heartbeat, delay);
-        }
-    }
-
-    fn set_link(&self, link: Link) {
-        self.heard.fetch_add(1, Ordering::SeqCst); // what was said while nobody listened
-        self.hub.set_link(link);
-    }
-}
-
-impl std::fmt::Debug for Bell {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bell").field("hub", &self.hub).finish_non_exhaustive()
+        self.notifier.announce(&about, cause);
     }
 }

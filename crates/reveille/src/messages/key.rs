@@ -5,13 +5,15 @@
 //!
 //! Next: [`super::bell`], which rings them.
 
-use std::fmt;
 use std::sync::Arc;
+
+use tokio_postgres::types::Type;
 
 use super::ids::{GroupId, PartitionId, QueueId};
 use super::name::{PartitionName, QueueName};
+use crate::database::Column;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {
     /// Something for a group to claim, in one partition of a queue or in any.
     Claim { queue: QueueId, group: GroupId, partition: Option<PartitionId> },
@@ -24,7 +26,7 @@ pub(super) enum Key {
 }
 
 /// The queues of a namespace or a task, as somebody last saw them.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Space {
     pub(super) namespace: Option<Arc<str>>,
     pub(super) task: Option<Arc<str>>,
@@ -32,55 +34,67 @@ pub(super) struct Space {
     pub(super) known: Vec<QueueId>,
 }
 
-/// As the survey reads it: see sql/messages/pop/survey.sql.
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Claim { queue, group, partition: None } => write!(f, "{}/{}", queue.0, group.0),
-            Self::Claim { queue, group, partition: Some(partition) } => {
-                write!(f, "{}/{}/{}", queue.0, group.0, partition.0)
-            }
-            Self::Queue(name) => write!(f, "q/{name}"),
-            Self::Partition(queue, name) => write!(f, "p/{}/{name}", queue.0),
-            Self::Space(space) => {
-                let (namespace, task) = (space.namespace.as_deref(), space.task.as_deref());
-                let newest = space.known.last().map_or(0, |queue| queue.0);
-                let length = namespace.map_or(-1, |namespace| i64::try_from(namespace.chars().count()).unwrap_or(-1));
-                let mark = if task.is_some() { "t" } else { "" };
-                write!(f, "s/{newest}/{length}/{}{mark}{}", namespace.unwrap_or(""), task.unwrap_or(""))
-            }
-        }
-    }
+/// As the survey reads them: see sql/messages/pop/survey.sql.
+pub(super) fn columns(keys: &[Key]) -> Vec<Column> {
+    let ids = |of: fn(&Key) -> Option<i32>| keys.iter().map(of).collect::<Vec<_>>();
+    let texts = |of: fn(&Key) -> Option<&str>| keys.iter().map(|key| of(key).map(str::to_owned)).collect::<Vec<_>>();
+    vec![
+        Column::new("queues", Type::INT4_ARRAY, ids(Key::queue)),
+        Column::new("groups", Type::INT4_ARRAY, ids(Key::group)),
+        Column::new("partitions", Type::INT4_ARRAY, ids(Key::partition)),
+        Column::new("queue_names", Type::TEXT_ARRAY, texts(Key::queue_name)),
+        Column::new("partition_names", Type::TEXT_ARRAY, texts(Key::partition_name)),
+        Column::new("newest", Type::INT4_ARRAY, ids(Key::newest)),
+        Column::new("namespaces", Type::TEXT_ARRAY, texts(|key| key.space()?.namespace.as_deref())),
+        Column::new("tasks", Type::TEXT_ARRAY, texts(|key| key.space()?.task.as_deref())),
+    ]
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Key {
+    fn queue(&self) -> Option<i32> {
+        match self {
+            Self::Claim { queue, .. } | Self::Partition(queue, _) => Some(queue.0),
+            Self::Queue(_) | Self::Space(_) => None,
+        }
+    }
 
-    #[test]
-    fn every_kind_of_key_is_spelled_apart() {
-        let (queue, group) = (QueueId(7), GroupId(8));
-        let space = |namespace: Option<&str>, task: Option<&str>| {
-            Key::Space(Arc::new(Space {
-                namespace: namespace.map(Into::into),
-                task: task.map(Into::into),
-                known: vec![QueueId(1), QueueId(3)],
-            }))
-        };
-        let spelled = [
-            Key::Claim { queue, group, partition: None },
-            Key::Claim { queue, group, partition: Some(PartitionId(9)) },
-            Key::Queue("a/b".parse().unwrap()),
-            Key::Partition(queue, "a/b".parse().unwrap()),
-            space(Some("shop"), None),
-            space(None, Some("mail")),
-            space(Some("shop"), Some("mail")),
-            space(Some("shopt"), Some("mail")),
-        ]
-        .map(|key| key.to_string());
+    fn group(&self) -> Option<i32> {
+        match self {
+            Self::Claim { group, .. } => Some(group.0),
+            Self::Queue(_) | Self::Partition(..) | Self::Space(_) => None,
+        }
+    }
 
-        let expected =
-            ["7/8", "7/8/9", "q/a/b", "p/7/a/b", "s/3/4/shop", "s/3/-1/tmail", "s/3/4/shoptmail", "s/3/5/shopttmail"];
-        assert_eq!(spelled, expected);
+    fn partition(&self) -> Option<i32> {
+        match self {
+            Self::Claim { partition, .. } => partition.map(|partition| partition.0),
+            Self::Queue(_) | Self::Partition(..) | Self::Space(_) => None,
+        }
+    }
+
+    fn queue_name(&self) -> Option<&str> {
+        match self {
+            Self::Queue(name) => Some(name.as_str()),
+            Self::Claim { .. } | Self::Partition(..) | Self::Space(_) => None,
+        }
+    }
+
+    fn partition_name(&self) -> Option<&str> {
+        match self {
+            Self::Partition(_, name) => Some(name.as_str()),
+            Self::Claim { .. } | Self::Queue(_) | Self::Space(_) => None,
+        }
+    }
+
+    fn space(&self) -> Option<&Space> {
+        match self {
+            Self::Space(space) => Some(space),
+            Self::Claim { .. } | Self::Queue(_) | Self::Partition(..) => None,
+        }
+    }
+
+    /// The newest queue that is known of a space; none is 0.
+    fn newest(&self) -> Option<i32> {
+        self.space().map(|space| space.known.last().map_or(0, |queue| queue.0))
     }
 }

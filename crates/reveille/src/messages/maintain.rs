@@ -58,12 +58,12 @@ pub struct ChoreReport {
 pub(super) fn start(ground: &Arc<Ground>) {
     let interval = ground.options.maintenance_interval;
     if !interval.is_zero() {
-        ground.tasks.spawn(keep_up(Arc::clone(ground), interval));
+        ground.context.spawn(keep_up(Arc::clone(ground), interval));
     }
 }
 
 async fn keep_up(ground: Arc<Ground>, interval: Duration) {
-    let end = ground.end.clone();
+    let end = ground.context.end().clone();
     let mut pause = jittered(interval);
     while end.run_until_cancelled(sleep(pause)).await.is_some() {
         let unfinished = do_due(&ground, interval).await.unwrap_or_else(|error| {

@@ -17,21 +17,22 @@ mod segment;
 mod spaces;
 mod wish;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reveille_wake::{Answer, Dispatcher, DispatcherHandle, DispatcherOptions, Pace, Patience};
+use reveille_wake::{Answer, DispatcherHandle, DispatcherOptions, Pace, Patience, Runner};
 use tokio::sync::Semaphore;
 
 use super::Messages;
+use super::bell::MessageSource;
 use super::error::MessagesError;
 use super::ground::Ground;
 use super::group::{Groups, Subscription};
 use super::key::Key;
 use super::message::Batch;
 use super::name::{GroupName, PartitionName, QueueName};
-use crate::database::Registration;
 use crate::doctor::stranded;
+use crate::service::Claims;
 use look::Looker;
 use resolve::Resolver;
 use wish::{Ask, Found};
@@ -163,31 +164,26 @@ impl Messages {
 #[derive(Debug)]
 pub(super) struct Popper {
     ground: Arc<Ground>,
-    groups: Arc<Groups>,
     resolver: Arc<Resolver>,
-    door: OnceLock<Door>,
+    looker: Arc<Looker>,
+    claims: Claims<MessageSource, Arc<Looker>>,
     /// How many may be resolving names.
     resolving: Arc<Semaphore>,
 }
 
-#[derive(Debug)]
-struct Door {
-    handle: DispatcherHandle<Arc<Looker>>,
-    looker: Arc<Looker>,
-    _registration: Registration,
-}
-
 impl Popper {
-    pub(super) fn new(ground: &Arc<Ground>) -> Self {
+    pub(super) fn new(ground: &Arc<Ground>, runner: Runner<Key>) -> Self {
         let resolving = Arc::new(Semaphore::new(RESOLVING_MAX));
         let groups = Arc::new(Groups::new(ground));
         let resolver = Arc::new(Resolver::new(ground, &groups));
-        Self { ground: Arc::clone(ground), groups, resolver, door: OnceLock::new(), resolving }
+        let looker = Arc::new(Looker::new(Arc::clone(ground), groups));
+        let claims = Claims::new(ground.bell.notifier(), runner);
+        Self { ground: Arc::clone(ground), resolver, looker, claims, resolving }
     }
 
     async fn pop(&self, pop: &Pop) -> Result<Option<Batch>, MessagesError> {
         let until = Instant::now().checked_add(pop.wait).filter(|_| !pop.wait.is_zero());
-        let door = self.door();
+        let handle = self.handle();
         let mut agains = 0;
         loop {
             let keys = match self.resolver.known(pop) {
@@ -196,7 +192,7 @@ impl Popper {
             };
             self.ground.bell.meet(&keys);
             let ask = Ask::of(pop, Arc::clone(&keys));
-            let ticket = door.handle.ask(keys, ask, until.map_or(Patience::Now, Patience::Until));
+            let ticket = handle.ask(keys, ask, until.map_or(Patience::Now, Patience::Until));
             match ticket.map_err(overloaded)?.await {
                 Answer::Lease(Found::Batch(batch)) => return Ok(Some(batch.into_batch())),
                 Answer::Lease(Found::Refused(error)) => return Err(error),
@@ -205,7 +201,7 @@ impl Popper {
                     agains += 1;
                 }
                 Answer::Nothing => return Ok(None),
-                Answer::Failed => return Err(door.looker.last_failure()),
+                Answer::Failed => return Err(self.looker.last_failure()),
                 Answer::Refused(refused) => return Err(overloaded(refused)),
                 Answer::Closed => return Err(MessagesError::Closed),
             }
@@ -224,7 +220,7 @@ impl Popper {
     async fn resolve(&self, pop: &Pop) -> Result<Arc<[Key]>, MessagesError> {
         let Ok(turn) = Arc::clone(&self.resolving).acquire_owned().await else { return Err(MessagesError::Closed) };
         let (resolver, pop) = (Arc::clone(&self.resolver), pop.clone());
-        let resolving = self.ground.tasks.spawn(async move {
+        let resolving = self.ground.context.spawn(async move {
             let keys = resolver.keys(&pop).await;
             drop(turn);
             keys
@@ -234,25 +230,17 @@ impl Popper {
 
     /// Who waits, under how many keys of which state, and the pace. A process that never popped waits for nobody.
     pub(super) fn figures(&self) -> (usize, (usize, usize, usize), Pace) {
-        match self.door.get() {
-            Some(door) => (door.handle.demands(), door.handle.keys(), door.handle.pace()),
+        match self.claims.started() {
+            Some(handle) => (handle.demands(), handle.keys(), handle.pace()),
             None => (0, (0, 0, 0), Pace::Long),
         }
     }
 
-    fn door(&self) -> &Door {
-        self.door.get_or_init(|| {
-            let ground = &self.ground;
-            let looker = Arc::new(Looker::new(Arc::clone(ground), Arc::clone(&self.groups)));
-            let options = DispatcherOptions::default().max_demands(ground.options.waiters_max);
-            let options = options.pace(ground.options.pace).backoff(ground.options.backoff);
-            let (dispatcher, handle) = Dispatcher::new(ground.bell.hub(), Arc::clone(&looker), options);
-            let registration = ground.database.register(Arc::clone(&ground.bell) as Arc<_>);
-            if let Some(runner) = ground.bell.take_runner() {
-                ground.tasks.spawn(runner.run(ground.end.clone().cancelled_owned()));
-            }
-            ground.tasks.spawn(dispatcher.run(ground.end.clone().cancelled_owned()));
-            Door { handle, looker, _registration: registration }
+    fn handle(&self) -> &DispatcherHandle<Arc<Looker>> {
+        self.claims.handle(|| {
+            let options = &self.ground.options;
+            let waiting = DispatcherOptions::default().max_demands(options.waiters_max);
+            (Arc::clone(&self.looker), waiting.pace(options.pace).backoff(options.backoff))
         })
     }
 }

@@ -35,7 +35,7 @@ pub(super) use within::prepare;
 use super::Messages;
 use super::error::MessagesError;
 use super::ground::Ground;
-use crate::batcher::{Lane, LaneFigures};
+use crate::batcher::{Lane, LaneFigures, LaneOptions};
 use flush::Flusher;
 use making::Maker;
 use portion::send_in_portions;
@@ -76,7 +76,7 @@ impl Messages {
 
 impl Pusher {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        let lane = |name| ground.lane(name, Flusher::new(ground));
+        let lane = |name| ground.context.batcher(name, LaneOptions::default(), Flusher::new(ground));
         Self {
             ground: Arc::clone(ground),
             maker: Maker::new(ground),
@@ -147,7 +147,7 @@ impl Pusher {
             *told = if due { Some(now) } else { *told };
             due
         };
-        if !self.ground.bell.serves() && due(&mut self.told_at.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if !self.ground.context.serves() && due(&mut self.told_at.lock().unwrap_or_else(PoisonError::into_inner)) {
             self.ground.bell.flush().await;
         }
     }

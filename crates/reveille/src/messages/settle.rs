@@ -30,7 +30,7 @@ use super::ground::Ground;
 use super::ids::{GroupId, LeaseId, PartitionId, QueueId};
 use super::message::Batch;
 use super::statements::LEASED;
-use crate::batcher::{Lane, LaneFigures};
+use crate::batcher::{Lane, LaneFigures, LaneOptions};
 use memory::Memory;
 use settlement::{End, Place};
 use work::{Answer, Ask, Heard, Renewal, Settling, Verdict};
@@ -50,7 +50,11 @@ impl Settler {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
         let work = Settling { ground: Arc::clone(ground) };
         let [name] = LANES;
-        Self { lane: ground.lane(name, work), memory: Memory::default(), unfenced: AtomicU64::new(0) }
+        Self {
+            lane: ground.context.batcher(name, LaneOptions::default(), work),
+            memory: Memory::default(),
+            unfenced: AtomicU64::new(0),
+        }
     }
 
     pub(super) fn figures(&self) -> LaneFigures {

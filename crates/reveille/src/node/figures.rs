@@ -1,4 +1,4 @@
-//! What listener and herald count.
+//! What listener and broadcaster count.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

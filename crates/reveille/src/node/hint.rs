@@ -1,4 +1,4 @@
-//! What nodes tell each other: which key of which source to look at, and perhaps in how long.
+//! What nodes send each other: which source has work, what the hint is about, and perhaps in how long.
 //!
 //! Owns the text of a notification. Promises that whatever arrives is either understood or ignored: anybody who can
 //! connect to the database can notify, so a payload is untrusted, and it carries no data that anybody would act on
@@ -6,12 +6,12 @@
 //!
 //! ```text
 //! hint <origin>          echo <origin> <number>
-//! jobs mail              the first is what a node has to say, one line each: source, key, delay in ms
-//! jobs mail 1500         a line without a key is about all keys of the source,
+//! jobs mail              the first carries hints, one line each: source, the source's own text, delay in ms
+//! jobs mail 1500         a line without such a text is about all keys of the source,
 //! *                      and a star about everything
 //! ```
 //!
-//! Next: [`super::inbox`] for those that arrive, [`super::herald`] for those that leave.
+//! Next: [`super::inbox`] for those that arrive, [`super::broadcaster`] for those that leave.
 
 use std::time::Duration;
 
@@ -28,20 +28,20 @@ const WORD_BYTES_MAX: usize = 512;
 
 /// One thing to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Hint {
+pub(crate) enum Line {
     /// Everything.
     All,
     /// Every key of one source.
     Source(String),
-    /// One key of one source.
-    Key { source: String, key: String, delay: Option<Duration> },
+    /// Something that the source itself can read.
+    About { source: String, hint: String, delay: Option<Duration> },
 }
 
 /// What a notification says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Said {
     /// Look. `origin` is `None` for producers that are no node, such as a function called from SQL.
-    Hints { origin: Option<NodeId>, hints: Vec<Hint> },
+    Hints { origin: Option<NodeId>, hints: Vec<Line> },
     /// The proof that a link works.
     Echo { origin: NodeId, number: u64 },
 }
@@ -53,12 +53,12 @@ pub(super) fn channel(schema: &SchemaName) -> String {
     format!("reveille_{short:016x}")
 }
 
-impl Hint {
-    /// A hint that fits on one line, however the key looks: what cannot be written is widened to its source, and what
+impl Line {
+    /// A hint that fits on one line, however its text looks: what cannot be written is widened to its source, and what
     /// cannot be written of a source to everything.
-    pub(super) fn key(source: &str, key: &str, delay: Option<Duration>) -> Self {
-        match (is_word(source), is_word(key)) {
-            (true, true) => Self::Key { source: source.to_owned(), key: key.to_owned(), delay },
+    pub(super) fn about(source: &str, hint: &str, delay: Option<Duration>) -> Self {
+        match (is_word(source), is_word(hint)) {
+            (true, true) => Self::About { source: source.to_owned(), hint: hint.to_owned(), delay },
             (true, false) => Self::Source(source.to_owned()),
             (false, _) => Self::All,
         }
@@ -68,8 +68,8 @@ impl Hint {
         match self {
             Self::All => "*".to_owned(),
             Self::Source(source) => source.clone(),
-            Self::Key { source, key, delay: None } => format!("{source} {key}"),
-            Self::Key { source, key, delay: Some(delay) } => format!("{source} {key} {}", delay.as_millis()),
+            Self::About { source, hint, delay: None } => format!("{source} {hint}"),
+            Self::About { source, hint, delay: Some(delay) } => format!("{source} {hint} {}", delay.as_millis()),
         }
     }
 
@@ -79,9 +79,9 @@ impl Hint {
             ("*", None, None) => Self::All,
             ("" | "*", _, _) | (_, None, Some(_)) => return None,
             (source, None, None) => Self::Source(source.to_owned()),
-            (source, Some(key), delay) => {
+            (source, Some(hint), delay) => {
                 let delay = delay.map(|delay| delay.parse().map(Duration::from_millis)).transpose().ok()?;
-                Self::Key { source: source.to_owned(), key: key.to_owned(), delay }
+                Self::About { source: source.to_owned(), hint: hint.to_owned(), delay }
             }
         };
         words.next().is_none().then_some(hint)
@@ -97,10 +97,10 @@ fn is_word(text: &str) -> bool {
 }
 
 /// The payloads for these hints, each within the limit; more than `most` of them become one that says "everything".
-pub(super) fn payloads(origin: NodeId, hints: &[Hint], most: usize) -> Vec<String> {
+pub(super) fn payloads(origin: NodeId, hints: &[Line], most: usize) -> Vec<String> {
     let head = format!("hint {origin}");
     let mut all = vec![head.clone()];
-    for line in hints.iter().map(Hint::line) {
+    for line in hints.iter().map(Line::line) {
         let fits = all.last().is_some_and(|payload| payload.len() + line.len() < PAYLOAD_BYTES_MAX);
         if !fits {
             all.push(head.clone());
@@ -129,8 +129,8 @@ pub(super) fn parse(payload: &str) -> Option<Said> {
     }
 }
 
-fn hints(lines: &str) -> Vec<Hint> {
-    lines.lines().filter_map(Hint::parse).collect()
+fn hints(lines: &str) -> Vec<Line> {
+    lines.lines().filter_map(Line::parse).collect()
 }
 
 #[cfg(test)]
@@ -139,15 +139,15 @@ mod tests {
 
     use super::*;
 
-    fn key(source: &str, key: &str) -> Hint {
-        Hint::key(source, key, None)
+    fn key(source: &str, key: &str) -> Line {
+        Line::about(source, key, None)
     }
 
     #[test]
     fn what_is_said_is_understood() {
         let origin = NodeId::random();
         let hints =
-            vec![key("jobs", "mail"), Hint::key("jobs", "täglich", Some(Duration::from_millis(1500))), Hint::All];
+            vec![key("jobs", "mail"), Line::about("jobs", "täglich", Some(Duration::from_millis(1500))), Line::All];
 
         let payloads = payloads(origin, &hints, 4);
 
@@ -159,14 +159,14 @@ mod tests {
     #[test]
     fn a_key_that_cannot_be_written_is_widened_to_its_source() {
         for awkward in ["", "*", "two words", "two\nlines", "end\r", "nul\0", &"x".repeat(513), &"ä".repeat(257)] {
-            assert_eq!(key("jobs", awkward), Hint::Source("jobs".to_owned()), "{awkward:?}");
-            assert_eq!(key(awkward, "mail"), Hint::All, "{awkward:?}");
+            assert_eq!(key("jobs", awkward), Line::Source("jobs".to_owned()), "{awkward:?}");
+            assert_eq!(key(awkward, "mail"), Line::All, "{awkward:?}");
         }
     }
 
     #[test]
     fn more_than_fits_becomes_everything() {
-        let many: Vec<Hint> = (0..5_000).map(|number| key("jobs", &format!("queue-{number}"))).collect();
+        let many: Vec<Line> = (0..5_000).map(|number| key("jobs", &format!("queue-{number}"))).collect();
 
         let payloads = payloads(NodeId::random(), &many, 4);
 
@@ -204,7 +204,7 @@ mod tests {
 
         #[test]
         fn every_payload_stays_within_the_limit(lengths in proptest::collection::vec(1..512_usize, 0..100)) {
-            let hints: Vec<Hint> = lengths.iter().map(|length| key("jobs", &"ä".repeat(*length))).collect();
+            let hints: Vec<Line> = lengths.iter().map(|length| key("jobs", &"ä".repeat(*length))).collect();
             for payload in payloads(NodeId::random(), &hints, 1_000) {
                 prop_assert!(payload.len() <= PAYLOAD_BYTES_MAX);
             }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::Service;
 use super::budget::Budget;
 use super::figures::Figures;
-use super::hint::Hint;
+use super::hint::Line;
 use super::roster::Roster;
 
 /// More different hints than this at once, and everything is rung instead.
@@ -24,7 +24,7 @@ const HELD_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    held: Mutex<BTreeSet<Hint>>,
+    held: Mutex<BTreeSet<Line>>,
     arrived: Notify,
 }
 
@@ -36,13 +36,13 @@ pub(super) async fn run(service: Arc<Service>, closing: CancellationToken) {
 
 impl Inbox {
     /// Keeps the hints until they ring. Never waits.
-    pub(super) fn hear(&self, hints: Vec<Hint>, figures: &Figures) {
+    pub(super) fn hear(&self, hints: Vec<Line>, figures: &Figures) {
         figures.heard(hints.len());
         let mut held = self.held();
         held.extend(hints);
         if held.len() > HELD_MAX {
             held.clear();
-            held.insert(Hint::All);
+            held.insert(Line::All);
         }
         drop(held);
         self.arrived.notify_one();
@@ -61,16 +61,18 @@ impl Inbox {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, BTreeSet<Hint>> {
+    fn held(&self) -> MutexGuard<'_, BTreeSet<Line>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn ring(roster: &Roster, hint: &Hint) {
-    match hint {
-        Hint::All => roster.ring_all(Cause::Notified),
-        Hint::Source(name) => roster.named(name, |source| source.ring(None, Cause::Notified)),
-        Hint::Key { source, key, delay: None } => roster.named(source, |it| it.ring(Some(key), Cause::Notified)),
-        Hint::Key { source, key, delay: Some(delay) } => roster.named(source, |it| it.ring_after(key, *delay)),
+fn ring(roster: &Roster, line: &Line) {
+    match line {
+        Line::All => roster.ring_all(Cause::Notified),
+        Line::Source(name) => roster.named(name, |source| source.wake_all(Cause::Notified)),
+        Line::About { source, hint, delay: None } => roster.named(source, |it| it.wake_by_text(hint, Cause::Notified)),
+        Line::About { source, hint, delay: Some(delay) } => {
+            roster.named(source, |it| it.wake_by_text_after(hint, *delay));
+        }
     }
 }

@@ -15,6 +15,11 @@ impl NodeId {
         Self(number.cast_signed().max(1))
     }
 
+    /// The node whose row has this number.
+    pub(crate) fn of(number: i64) -> Self {
+        Self(number)
+    }
+
     pub(crate) fn number(self) -> i64 {
         self.0
     }

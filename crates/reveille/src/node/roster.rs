@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use reveille_wake::{Cause, Link};
 
-use super::work_source::WorkSource;
+use super::erased::AnySource;
 
 /// The number under which a source was registered.
 pub(super) type SourceNumber = u64;
@@ -19,7 +19,7 @@ pub(super) type SourceNumber = u64;
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) number: SourceNumber,
-    pub(super) source: Arc<dyn WorkSource>,
+    pub(super) source: Arc<dyn AnySource>,
 }
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Roster {
     }
 
     /// Adds a source, which learns how the link is. Returns the number to remove it by.
-    pub(super) fn add(&self, source: Arc<dyn WorkSource>) -> SourceNumber {
+    pub(super) fn add(&self, source: Arc<dyn AnySource>) -> SourceNumber {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let entry = Entry { number, source };
         self.entries.write().unwrap_or_else(PoisonError::into_inner).push(entry.clone());
@@ -61,14 +61,14 @@ impl Roster {
     }
 
     /// Calls `ring` for every source of that name: two dispatchers of one kind may share a process.
-    pub(super) fn named(&self, name: &str, ring: impl Fn(&dyn WorkSource)) {
+    pub(super) fn named(&self, name: &str, ring: impl Fn(&dyn AnySource)) {
         for Entry { source, .. } in self.entries().iter().filter(|entry| entry.source.name() == name) {
             ring(source.as_ref());
         }
     }
 
     pub(super) fn ring_all(&self, cause: Cause) {
-        self.entries().iter().for_each(|entry| entry.source.ring(None, cause));
+        self.entries().iter().for_each(|entry| entry.source.wake_all(cause));
     }
 
     pub(super) fn set_link(&self, link: Link) {

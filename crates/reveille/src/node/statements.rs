@@ -8,7 +8,7 @@ statements! {
     /// A node lives; its link is proven; who else lives.
     HEARTBEAT = "node/heartbeat.sql" (INT8, TEXT, TEXT, TEXT, FLOAT8);
     /// Tell the other nodes.
-    HERALD = "node/herald.sql" (TEXT, TEXT_ARRAY, INT8, FLOAT8);
+    BROADCAST = "node/broadcast.sql" (TEXT, TEXT_ARRAY, INT8, FLOAT8);
     /// A node leaves.
     LEAVE = "node/leave.sql" (INT8);
 }

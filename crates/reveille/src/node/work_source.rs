@@ -1,125 +1,89 @@
-//! Where work can be: a table of messages, of jobs, of orchestrations, or somebody's own.
+//! Where work can be: a table of messages, of jobs, of orchestrations, or one of your own.
 //!
-//! Owns the seam between the engine and what it wakes for. The engine knows no table: each source has a name that is the
-//! same on every node, a *survey* that the heartbeat asks for it, and a way to be rung.
+//! Owns the seam between the engine and what it wakes for. The engine knows no table: a source has a name that is the
+//! same on every node, a hub in which its keys are waited for, a survey that the heartbeat asks, and its own type for
+//! what an announcement is about. Keys never become text; a hint does so only on its way to other nodes.
 //!
-//! Next: [`super::listener`].
+//! Next: [`super::hub_source`], the source for one hub and keys of one column; [`super::listener`], which wakes sources.
 
 use std::fmt::Debug;
 use std::time::Duration;
 
 use reveille_wake::{Cause, DueSource, Hub, Key, Link};
+use tokio_postgres::types::{ToSql, Type};
 
-/// A source of work, as listener and heartbeat see it. [`HubSource`] is one for any hub.
+use super::survey::Survey;
+
+/// A source of work, as listener and heartbeat see it. [`HubSource`](super::HubSource) is one for any hub.
 pub trait WorkSource: Debug + Send + Sync + 'static {
+    /// What one waits for. Ordered, so that a heartbeat which cannot ask about all keys goes on where it stopped.
+    type Key: Key + Ord;
+    /// What an announcement is about: a key, or something that concerns several.
+    type Hint: Hint;
+
     /// Its name in hints: the same on every node. Letters, digits, `_` and `-`.
     fn name(&self) -> &str;
 
-    /// What the heartbeat asks about this source, as the text of a `select` with the columns `key text` and
-    /// `due_s double precision`: the seconds, by the database's clock, until the key's next row is ready; negative for how
-    /// long it has been ready. `{keys}` stands for the waited keys (`text[]`), `{horizon}` for how many seconds ahead to
-    /// look, `{schema}` for the schema. Keys with neither ready nor coming work are left out. Must be cheap: it is the
-    /// whole idle load.
-    fn survey(&self) -> &str;
+    /// Where its keys are waited for.
+    fn hub(&self) -> &Hub<Self::Key>;
 
-    /// The keys somebody waits for, as hints spell them.
-    fn waited(&self) -> Vec<String>;
+    /// What the heartbeat asks about this source.
+    fn survey(&self) -> &Survey;
 
-    /// Look at this key, or at every waited one.
-    fn ring(&self, key: Option<&str>, cause: Cause);
+    /// The keys as the parameters of the survey: arrays of the same length, one for each column of a key.
+    fn columns(&self, keys: &[Self::Key]) -> Vec<Column>;
 
-    /// Look at this key after a delay, because whoever wrote the row said so.
-    fn ring_after(&self, key: &str, delay: Duration);
+    /// Wake every key that the hint may be about; without a hint, every waited one.
+    fn wake(&self, hint: Option<&Self::Hint>, cause: Cause);
 
-    /// The survey's word on the next due of a waited key.
-    fn next_due(&self, key: &str, delay: Option<Duration>);
+    /// Wake every key that the hint may be about, after a delay that the writer of the row announced.
+    fn wake_after(&self, hint: &Self::Hint, delay: Duration);
+
+    /// The keys that are waited for.
+    fn waited(&self) -> Vec<Self::Key> {
+        self.hub().waited()
+    }
+
+    /// The survey found work under this key.
+    fn wake_key(&self, key: &Self::Key, cause: Cause) {
+        self.hub().ring(key, cause);
+    }
+
+    /// When the next work under this key is due, as the survey read it.
+    fn next_due(&self, key: &Self::Key, delay: Option<Duration>) {
+        self.hub().set_due(key.clone(), DueSource::Heartbeat, delay);
+    }
 
     /// How the link is.
-    fn set_link(&self, link: Link);
-}
-
-/// A key that can be written in a hint.
-pub trait HintKey: Key {
-    /// As other nodes read it. Keys with spaces or line breaks, empty ones and those over 512 bytes are announced as
-    /// "every key of the source"; prefer ids.
-    fn to_hint(&self) -> String;
-
-    /// The other way round. `None` for what is no key: hints are untrusted.
-    fn from_hint(text: &str) -> Option<Self>;
-}
-
-impl HintKey for String {
-    fn to_hint(&self) -> String {
-        self.clone()
-    }
-
-    fn from_hint(text: &str) -> Option<Self> {
-        Some(text.to_owned())
-    }
-}
-
-impl HintKey for i64 {
-    fn to_hint(&self) -> String {
-        self.to_string()
-    }
-
-    fn from_hint(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
-
-/// The source that rings one hub.
-#[derive(Debug)]
-pub struct HubSource<K: HintKey> {
-    name: String,
-    survey: String,
-    hub: Hub<K>,
-}
-
-impl<K: HintKey> HubSource<K> {
-    /// A source called `name` whose keys are waited for in `hub`; see [`WorkSource::survey`] for the text.
-    pub fn new(name: impl Into<String>, survey: impl Into<String>, hub: Hub<K>) -> Self {
-        Self { name: name.into(), survey: survey.into(), hub }
-    }
-}
-
-impl<K: HintKey> WorkSource for HubSource<K> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn survey(&self) -> &str {
-        &self.survey
-    }
-
-    fn waited(&self) -> Vec<String> {
-        self.hub.waited().iter().map(HintKey::to_hint).collect()
-    }
-
-    fn ring(&self, key: Option<&str>, cause: Cause) {
-        match key {
-            None => self.hub.ring_all(cause),
-            Some(text) => {
-                if let Some(key) = K::from_hint(text) {
-                    self.hub.ring(&key, cause);
-                }
-            }
-        }
-    }
-
-    fn ring_after(&self, key: &str, delay: Duration) {
-        if let Some(key) = K::from_hint(key) {
-            self.hub.ring_after(key, DueSource::Announced, delay);
-        }
-    }
-
-    fn next_due(&self, key: &str, delay: Option<Duration>) {
-        if let Some(key) = K::from_hint(key) {
-            self.hub.set_due(key, DueSource::Heartbeat, delay);
-        }
-    }
-
     fn set_link(&self, link: Link) {
-        self.hub.set_link(link);
+        self.hub().set_link(link);
+    }
+}
+
+/// What an announcement is about. Typed inside one process; text only in a notification to other nodes.
+pub trait Hint: Debug + Send + Sync + 'static {
+    /// As other nodes read it. Text with spaces or line breaks, empty text and text over 512 bytes is announced as
+    /// "every key of the source"; prefer ids.
+    fn to_text(&self) -> String;
+
+    /// The other way round. `None` for what is no hint, and then every key is woken: a notification is untrusted, but a
+    /// node of a later version may announce what this one cannot read.
+    fn from_text(text: &str) -> Option<Self>
+    where
+        Self: Sized;
+}
+
+/// One column of the waited keys.
+#[derive(Debug)]
+pub struct Column {
+    pub(super) name: &'static str,
+    pub(super) array: Type,
+    pub(super) values: Box<dyn ToSql + Send + Sync>,
+}
+
+impl Column {
+    /// The values of all keys, for `{name}` in the survey: an array of PostgreSQL's type `array`.
+    pub fn new<T: ToSql + Send + Sync + 'static>(name: &'static str, array: Type, values: Vec<T>) -> Self {
+        Self { name, array, values: Box::new(values) }
     }
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use reveille::database::{Database, DatabaseOptions};
 use reveille_testkit::plain_queue::{Node, NodeOptions, SOURCE};
+use reveille_wake::Cause;
 
 use tokio::time::timeout;
 
@@ -37,17 +38,17 @@ async fn a_close_waits_two_seconds_for_hints_that_cannot_leave() {
     let database = database().await;
     let (proxy, through) = database.proxied().await;
     let pusher = Database::connect(DatabaseOptions::new(through)).await.unwrap();
-    pusher.herald().announce(SOURCE, "mail");
-    pusher.herald().flush().await;
+    pusher.broadcaster().announce(SOURCE, &"mail".to_owned(), Cause::Pushed);
+    pusher.broadcaster().flush().await;
     assert_eq!(pusher.wake_figures().sent, 1);
     proxy.half_open();
-    pusher.herald().announce(SOURCE, "mail");
+    pusher.broadcaster().announce(SOURCE, &"mail".to_owned(), Cause::Pushed);
 
     let began = Instant::now();
     pusher.close().await;
     let closing = began.elapsed();
-    pusher.herald().announce(SOURCE, "mail");
-    pusher.herald().flush().await;
+    pusher.broadcaster().announce(SOURCE, &"mail".to_owned(), Cause::Pushed);
+    pusher.broadcaster().flush().await;
     pusher.close().await;
 
     assert!(closing < Duration::from_secs(9), "{closing:?}: 2 s for hints, 5 s for what is in flight, and slack");
@@ -60,7 +61,7 @@ async fn nothing_announced_is_nothing_to_wait_for() {
     let idle = Database::connect(DatabaseOptions::new(database.url())).await.unwrap();
 
     let began = Instant::now();
-    idle.herald().flush().await;
+    idle.broadcaster().flush().await;
     idle.close().await;
 
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());

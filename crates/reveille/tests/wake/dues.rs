@@ -88,7 +88,7 @@ async fn a_delay_announced_by_another_node_is_kept_without_a_heartbeat() {
     let began = Instant::now();
 
     plain_queue::add_silently(&database.client().await, "mail", 1, 0.3).await;
-    pusher.database.herald().announce_after(plain_queue::SOURCE, "mail", Duration::from_millis(300));
+    pusher.database.broadcaster().announce_after(plain_queue::SOURCE, &"mail".to_owned(), Duration::from_millis(300));
 
     assert!(matches!(waiting.await, Answer::Lease(_)));
     assert!(began.elapsed() >= Duration::from_millis(290) && began.elapsed() < LATE);

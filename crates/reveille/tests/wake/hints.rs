@@ -121,7 +121,7 @@ async fn a_node_alone_notifies_nobody() {
     let taken = nodes[0].take("mail");
     nodes[0].push("mail", 1).await;
     taken.await;
-    nodes[0].database.herald().flush().await;
+    nodes[0].database.broadcaster().flush().await;
     ear.execute("select pg_notify($1, 'the end')", &[&channel]).await.unwrap();
 
     while let Some(said) = heard.recv().await.filter(|said| said != "the end") {
@@ -138,7 +138,7 @@ async fn a_program_that_pushes_and_ends_has_told_everybody() {
 
     let script = Database::connect(DatabaseOptions::new(database.url())).await.unwrap();
     plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
-    script.herald().announce(SOURCE, "mail");
+    script.broadcaster().announce(SOURCE, &"mail".to_owned(), Cause::Pushed);
     script.close().await;
 
     assert!(matches!(waiting.await, Answer::Lease(_)));
@@ -191,9 +191,9 @@ async fn many_hints_leave_in_few_statements() {
     plain_queue::add_silently(&database.client().await, "queue-999", 1, 0.0).await;
 
     for number in 0..1000 {
-        nodes[0].database.herald().announce(SOURCE, &format!("queue-{number}"));
+        nodes[0].database.broadcaster().announce(SOURCE, &format!("queue-{number}"), Cause::Pushed);
     }
-    nodes[0].database.herald().flush().await;
+    nodes[0].database.broadcaster().flush().await;
 
     assert!(matches!(waiting.await, Answer::Lease(_)));
     let figures = nodes[0].database.wake_figures();

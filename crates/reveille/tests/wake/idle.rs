@@ -80,7 +80,8 @@ async fn ten_thousand_waited_keys_fit_in_one_heartbeat() {
     let (hub, _dues) = Hub::new(HubOptions::default().observer(Arc::new(observer)));
     let mut watch = hub.watch();
     (0..10_000).for_each(|number| watch.arm(format!("queue-{number}")).unwrap());
-    let survey = "select queue as key, 0 as due_s from public.todo where queue = any({keys})";
+    let survey = "select ordinal, 0 as due_s from unnest({keys}) with ordinality as waited (key, ordinal) \
+         join public.todo on todo.queue = waited.key";
     let _registered = way.register(Arc::new(HubSource::new("todo", survey, hub)));
     events.until(|event| matches!(event, Event::Link(link) if link.is_proven())).await;
     beats(&way, 2).await;

@@ -124,7 +124,7 @@ async fn a_restarted_and_a_crashed_database_cost_no_work() {
 }
 
 #[tokio::test]
-async fn a_herald_that_lost_its_connection_says_everything_when_it_is_back() {
+async fn a_broadcaster_that_lost_its_connection_says_everything_when_it_is_back() {
     let database = database().await;
     let pusher = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
@@ -134,7 +134,7 @@ async fn a_herald_that_lost_its_connection_says_everything_when_it_is_back() {
     let waiting = node.ask("mail");
 
     let client = database.client().await;
-    assert_eq!(terminate(&client, "herald").await, 1);
+    assert_eq!(terminate(&client, "broadcaster").await, 1);
     pusher.push("mail", 1).await;
 
     assert!(matches!(waiting.await, Answer::Lease(_)));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use reveille::database::{Database, DatabaseOptions, HubSource, WorkSource};
+use reveille::database::{Column, ColumnKey, Database, DatabaseOptions, HubSource, Survey, WorkSource};
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
 use reveille_testkit::{Events, TestDatabase};
 use reveille_wake::{Answer, Cause, Event, Hub, HubOptions, Link};
@@ -30,7 +30,8 @@ async fn a_survey_that_fails_costs_its_own_source_the_proof_until_it_succeeds_an
     let (hub, events) = hub();
     let mut seen = events.reader();
 
-    let survey = "select number as key, 1.5 as due_s from public.later where number = any({keys}::int[]) -- no horizon";
+    let survey =
+        "select number as ordinal, 1.5 as due_s from public.later where number = any({keys}::int[]) -- no horizon";
     let _registered = node.database.register(Arc::new(HubSource::new("later", survey, hub)));
     seen.until(|event| matches!(event, Event::Link(Link::Stalled { .. }))).await;
     database.client().await.batch_execute("create table later (number int)").await.unwrap();
@@ -42,45 +43,64 @@ async fn a_survey_that_fails_costs_its_own_source_the_proof_until_it_succeeds_an
 }
 
 /// Keys that are all waited for, and those that the heartbeat found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Many {
-    found: Mutex<HashSet<String>>,
+    hub: Hub<i64>,
+    survey: Survey,
+    found: Mutex<HashSet<i64>>,
 }
 
 const MANY: usize = 25_000;
 
+impl Many {
+    /// One statement for all of them would find none.
+    fn new() -> Self {
+        let survey = "select ordinal, -5.0 as due_s from unnest({keys}) with ordinality as waited (key, ordinal) \
+             where cardinality({keys}) <= 2000";
+        Self { hub: Hub::new(HubOptions::default()).0, survey: Survey::new(survey), found: Mutex::default() }
+    }
+}
+
 impl WorkSource for Many {
+    type Key = i64;
+    type Hint = i64;
+
     fn name(&self) -> &'static str {
         "many"
     }
 
-    /// One statement for all of them would find none.
-    fn survey(&self) -> &'static str {
-        "select key, -5.0 as due_s from unnest({keys}) as key where cardinality({keys}) <= 2000"
+    fn hub(&self) -> &Hub<i64> {
+        &self.hub
     }
 
-    fn waited(&self) -> Vec<String> {
-        (0..MANY).map(|number| number.to_string()).collect()
+    fn survey(&self) -> &Survey {
+        &self.survey
     }
 
-    fn ring(&self, key: Option<&str>, cause: Cause) {
+    fn columns(&self, keys: &[i64]) -> Vec<Column> {
+        vec![i64::column(keys)]
+    }
+
+    fn wake(&self, _hint: Option<&i64>, _cause: Cause) {}
+
+    fn wake_after(&self, _hint: &i64, _delay: Duration) {}
+
+    fn waited(&self) -> Vec<i64> {
+        (0..).take(MANY).collect()
+    }
+
+    fn wake_key(&self, key: &i64, cause: Cause) {
         if cause == Cause::Heartbeat {
-            self.found.lock().unwrap().extend(key.map(str::to_owned));
+            self.found.lock().unwrap().insert(*key);
         }
     }
-
-    fn ring_after(&self, _key: &str, _delay: Duration) {}
-
-    fn next_due(&self, _key: &str, _delay: Option<Duration>) {}
-
-    fn set_link(&self, _link: Link) {}
 }
 
 #[tokio::test]
 async fn a_beat_asks_about_some_keys_at_a_time_and_in_the_end_about_all() {
     let database = database().await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
-    let many = Arc::new(Many::default());
+    let many = Arc::new(Many::new());
     let _registered = node.database.register(Arc::<Many>::clone(&many));
 
     let all = async {
@@ -97,7 +117,7 @@ async fn a_locked_table_is_waited_for_less_than_two_seconds_and_only_by_its_own_
     let database = database().await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
     let (hub, events) = hub();
-    let empty = "select ''::text as key, 0 as due_s where false";
+    let empty = "select 0 as ordinal, 0 as due_s where false";
     let _registered = node.database.register(Arc::new(HubSource::new("other", empty, hub)));
     events.until(proven).await;
     let mut seen = node.events.reader_from_now();
@@ -131,37 +151,60 @@ async fn a_schema_that_is_migrated_later_is_found_and_until_then_work_is_found_b
     node.until_proven().await;
 }
 
-/// Panics when it is told to.
-#[derive(Debug, Default)]
+/// Panics when the test wants it.
+#[derive(Debug)]
 struct Clumsy {
+    hub: Hub<String>,
+    survey: Survey,
     in_waited: AtomicBool,
-    in_ring: AtomicBool,
+    in_wake: AtomicBool,
+}
+
+impl Clumsy {
+    fn new() -> Self {
+        let hub = Hub::new(HubOptions::default()).0;
+        let survey = Survey::new("select 0 as ordinal, 0 as due_s where false");
+        Self { hub, survey, in_waited: AtomicBool::default(), in_wake: AtomicBool::default() }
+    }
 }
 
 impl WorkSource for Clumsy {
+    type Key = String;
+    type Hint = String;
+
     fn name(&self) -> &'static str {
         "clumsy"
     }
-    fn survey(&self) -> &'static str {
-        "select ''::text as key, 0 as due_s where false"
+
+    fn hub(&self) -> &Hub<String> {
+        &self.hub
     }
+
+    fn survey(&self) -> &Survey {
+        &self.survey
+    }
+
+    fn columns(&self, keys: &[String]) -> Vec<Column> {
+        vec![String::column(keys)]
+    }
+
+    fn wake(&self, _hint: Option<&String>, _cause: Cause) {
+        assert!(!self.in_wake.swap(false, Ordering::Relaxed), "as the test wants");
+    }
+
+    fn wake_after(&self, _hint: &String, _delay: Duration) {}
+
     fn waited(&self) -> Vec<String> {
         assert!(!self.in_waited.swap(false, Ordering::Relaxed), "as the test wants");
         Vec::new()
     }
-    fn ring(&self, _key: Option<&str>, _cause: Cause) {
-        assert!(!self.in_ring.swap(false, Ordering::Relaxed), "as the test wants");
-    }
-    fn ring_after(&self, _key: &str, _delay: Duration) {}
-    fn next_due(&self, _key: &str, _delay: Option<Duration>) {}
-    fn set_link(&self, _link: Link) {}
 }
 
 #[tokio::test]
 async fn a_panic_in_a_source_ends_neither_the_listener_nor_the_inbox() {
     let database = database().await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
-    let clumsy = Arc::new(Clumsy::default());
+    let clumsy = Arc::new(Clumsy::new());
     let _registered = node.database.register(Arc::<Clumsy>::clone(&clumsy));
     let mut seen = node.events.reader_from_now();
 
@@ -170,9 +213,9 @@ async fn a_panic_in_a_source_ends_neither_the_listener_nor_the_inbox() {
     seen.until(proven).await;
 
     let pusher = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
-    clumsy.in_ring.store(true, Ordering::Relaxed);
-    pusher.database.herald().announce("clumsy", "any");
-    while clumsy.in_ring.load(Ordering::Relaxed) {
+    clumsy.in_wake.store(true, Ordering::Relaxed);
+    pusher.database.broadcaster().announce("clumsy", &"any".to_owned(), Cause::Pushed);
+    while clumsy.in_wake.load(Ordering::Relaxed) {
         tokio::task::yield_now().await;
     }
     let waiting = node.ask("mail");
@@ -195,7 +238,8 @@ async fn an_observer_that_asks_for_the_link_gets_an_answer() {
     };
     let (hub, _dues) = Hub::<String>::new(HubOptions::default().observer(Arc::new(observer)));
 
-    let _registered = way.register(Arc::new(HubSource::new("todo", "select '' as key, 0 as due_s where false", hub)));
+    let _registered =
+        way.register(Arc::new(HubSource::new("todo", "select 0 as ordinal, 0 as due_s where false", hub)));
 
     events.until(|link| link.is_proven()).await;
     way.close().await;

@@ -1,9 +1,9 @@
 -- When each waited queue is due next: what the heartbeat asks.
 -- locks:  nothing
 select
-  waited.key,
-  extract(epoch from next.at - clock_timestamp())::float8 as due_s
-from unnest({keys}) as waited (key)
+  waited.ordinal,
+  extract(epoch from next.at - clock_timestamp()) as due_s
+from unnest({queues}) with ordinality as waited (queue, ordinal)
 cross join lateral (
   -- Nothing can be subtracted from an infinite time, which only a hand can have written.
   select min(greatest(first.due_at, '2000-01-01')) as at
@@ -11,7 +11,7 @@ cross join lateral (
   cross join lateral (
     select job.due_at
     from {schema}.job
-    where job.queue = waited.key
+    where job.queue = waited.queue
       and job.priority = lane.priority::smallint
     order by job.due_at, job.id
     limit 1
@@ -21,6 +21,6 @@ where next.at < clock_timestamp() + make_interval(secs => {horizon})
   and not exists (
     select
     from {schema}.job_queue
-    where job_queue.name = waited.key
+    where job_queue.name = waited.queue
       and job_queue.paused
   )

@@ -39,7 +39,7 @@ impl Drop for Afloat {
     fn drop(&mut self) {
         if !self.landed {
             let (ground, claiming, queues) = (Arc::clone(&self.ground), self.claiming.clone(), self.queues.clone());
-            self.ground.tasks.spawn(give_back(ground, claiming, self.nonce, queues));
+            self.ground.context.spawn(give_back(ground, claiming, self.nonce, queues));
         }
     }
 }
@@ -48,7 +48,7 @@ async fn give_back(ground: Arc<Ground>, claiming: Claiming, nonce: i64, queues: 
     let (nonces, worker, lease) = ([nonce], claiming.worker(), claiming.lease().as_secs_f64());
     let mut answers = 0;
     for pause in GIVE_BACK {
-        if ground.end.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+        if ground.context.end().run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return;
         }
         let given = async {

@@ -34,7 +34,7 @@ pub(super) async fn run(
     bell.enlist(&crew.name, &crew.attend);
     let keeping = keeper::keep(&parts.settler, &crew);
     let working = async {
-        let end = parts.ground.end.clone();
+        let end = parts.ground.context.end().clone();
         tokio::select! {
             () = ask_for_ever(&parts, &crew, &stop, &tracker) => {}
             () = stop.claims.cancelled() => {}
@@ -61,7 +61,7 @@ pub(super) async fn run(
 
 async fn ask_for_ever(parts: &Arc<Parts>, crew: &Arc<Crew>, stop: &Stop, tracker: &TaskTracker) {
     let queues: Arc<[Queue]> = crew.queues.iter().map(|(queue, _)| Arc::clone(queue)).collect();
-    let handle = parts.claims.handle();
+    let handle = parts.claimer.handle();
     loop {
         while crew.want() == 0 {
             crew.freed.notified().await;

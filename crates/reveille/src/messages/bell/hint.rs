@@ -1,45 +1,61 @@
-//! What a hint about messages says: where to look, and for whoever is in the same process why.
+//! What an announcement about messages is about, and how other nodes read it.
 //!
 //! ```text
-//! 12#pushed          every group of queue 12        12/7#settled       any partition, for group 7
-//! 12:345#pushed      only partition 345             12/7:345#released  partition 345, for group 7
-//! new#configured     queues that were not there     *#configured       everything
+//! 12          every group of queue 12       12/7        any partition, for group 7
+//! 12:345      only partition 345            12/7:345    partition 345, for group 7
+//! new         queues that were not there    12/7#lease  the end of a lease of group 7
+//! *           everything
 //! ```
 
-use std::fmt;
-
-use reveille_wake::Cause;
-
+use crate::database::Hint;
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hint {
-    pub(super) about: About,
-    pub(super) cause: Cause,
-}
-
 /// Where something may have become ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum About {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::messages) enum About {
     Everything,
     /// Queues and partitions that were not there.
     Names,
     Queue(QueueId),
     Partition(QueueId, PartitionId),
     Group(QueueId, GroupId, Option<PartitionId>),
+    /// A lease of the group ends, in some partition.
+    LeaseEnd(QueueId, GroupId),
 }
 
-impl Hint {
-    /// `None` for what is none: hints are untrusted. A queue alone is one too: SQL pushes say no more.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let (about, cause) = text.split_once('#').unwrap_or((text, "pushed"));
-        let cause = Cause::ALL.into_iter().find(|known| known.name() == cause)?;
-        let about = match about {
-            "*" => About::Everything,
-            "new" => About::Names,
-            _ => place(about)?,
-        };
-        Some(Self { about, cause })
+impl Hint for About {
+    fn to_text(&self) -> String {
+        match self {
+            Self::Everything => "*".to_owned(),
+            Self::Names => "new".to_owned(),
+            Self::Queue(queue) => queue.0.to_string(),
+            Self::Partition(queue, partition) => format!("{}:{}", queue.0, partition.0),
+            Self::Group(queue, group, None) => format!("{}/{}", queue.0, group.0),
+            Self::Group(queue, group, Some(partition)) => format!("{}/{}:{}", queue.0, group.0, partition.0),
+            Self::LeaseEnd(queue, group) => format!("{}/{}{LEASE_END}", queue.0, group.0),
+        }
+    }
+
+    /// A queue alone is one too: SQL pushes say no more.
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "*" => Some(Self::Everything),
+            "new" => Some(Self::Names),
+            _ => match text.strip_suffix(LEASE_END) {
+                Some(group) => lease_end(group),
+                None => place(text),
+            },
+        }
+    }
+}
+
+const LEASE_END: &str = "#lease";
+
+fn lease_end(group: &str) -> Option<About> {
+    match place(group)? {
+        About::Group(queue, group, None) => Some(About::LeaseEnd(queue, group)),
+        About::Everything | About::Names | About::Queue(_) | About::Partition(..) => None,
+        About::Group(_, _, Some(_)) | About::LeaseEnd(..) => None,
     }
 }
 
@@ -55,20 +71,6 @@ fn place(text: &str) -> Option<About> {
     Some(About::Group(QueueId(queue.parse().ok()?), GroupId(group.parse().ok()?), partition))
 }
 
-impl fmt::Display for Hint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.about {
-            About::Everything => f.write_str("*")?,
-            About::Names => f.write_str("new")?,
-            About::Queue(queue) => write!(f, "{}", queue.0)?,
-            About::Partition(queue, partition) => write!(f, "{}:{}", queue.0, partition.0)?,
-            About::Group(queue, group, None) => write!(f, "{}/{}", queue.0, group.0)?,
-            About::Group(queue, group, Some(partition)) => write!(f, "{}/{}:{}", queue.0, group.0, partition.0)?,
-        }
-        write!(f, "#{}", self.cause.name())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -76,30 +78,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn what_one_node_writes_another_reads() {
         let (queue, group, partition) = (QueueId(12), GroupId(7), PartitionId(345));
-        let places = [
+        let hints = [
             (About::Everything, "*"),
             (About::Names, "new"),
             (About::Queue(queue), "12"),
             (About::Partition(queue, partition), "12:345"),
             (About::Group(queue, group, None), "12/7"),
             (About::Group(queue, group, Some(partition)), "12/7:345"),
+            (About::LeaseEnd(queue, group), "12/7#lease"),
         ];
-        for (about, text) in places {
-            for cause in Cause::ALL {
-                let hint = Hint { about, cause };
-                assert_eq!(hint.to_string(), format!("{text}#{cause}"));
-                assert_eq!(Hint::parse(&hint.to_string()), Some(hint));
-            }
+
+        for (about, text) in hints {
+            assert_eq!(about.to_text(), text);
+            assert_eq!(About::from_text(text), Some(about));
         }
-        assert_eq!(Hint::parse("12"), Some(Hint { about: About::Queue(queue), cause: Cause::Pushed }));
     }
 
     proptest! {
         #[test]
         fn a_forged_hint_is_ignored_or_understood_but_never_fatal(text in "[0-9/:#*a-z]{0,30}") {
-            let _ = Hint::parse(&text);
+            let _ = About::from_text(&text);
         }
     }
 }

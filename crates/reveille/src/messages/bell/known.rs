@@ -30,7 +30,6 @@ const RECOVERED_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Known {
     /// With the time somebody last came for them; the last one stands at the end.
     keys: LinkedHashMap<Key, Instant, RandomState>,
-    spelled: HashMap<String, Key>,
     queues: HashMap<QueueId, Places>,
     /// Queues and spaces that are not there yet.
     names: HashSet<Key>,
@@ -44,15 +43,6 @@ struct Overflown {
     at: Instant,
     /// When it was last tried to find room for all that are waited for.
     tried: Instant,
-}
-
-/// Why a key that was waited for is not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unknown {
-    /// Nobody came for it in a while, and nobody waits for it any more.
-    Gone,
-    /// It may be one that found no room.
-    LeftOut,
 }
 
 impl Known {
@@ -127,23 +117,16 @@ impl Known {
         } else {
             self.names.insert(key.clone());
         }
-        self.spelled.insert(key.to_string(), key.clone());
         self.keys.insert(key, now);
     }
 
     fn remove(&mut self, key: &Key) {
         self.keys.remove(key);
-        self.spelled.remove(&key.to_string());
         self.names.remove(key);
         let Some(queue) = queue_of(key) else { return };
         if self.queues.get_mut(&queue).is_some_and(|places| places.remove(key)) {
             self.queues.remove(&queue);
         }
-    }
-
-    pub(super) fn spelled(&self, text: &str) -> Result<Key, Unknown> {
-        let left_out = self.overflown.as_ref().map_or(Unknown::Gone, |_| Unknown::LeftOut);
-        self.spelled.get(text).cloned().ok_or(left_out)
     }
 
     /// Everything that the hint may be about; `None` for everything there is.
@@ -166,10 +149,15 @@ impl Known {
                 let named = groups.map(|group| claim(queue, *group, Some(partition)));
                 places.any(queue).chain(named).chain(places.absent.iter().cloned()).collect()
             }),
-            About::Group(queue, group, partition) => self.of_queue(queue, |places| {
-                let any = places.any.contains_key(&group).then(|| claim(queue, group, None));
-                any.into_iter().chain(places.named_of(queue, group, partition)).collect()
-            }),
+            About::Group(queue, group, partition) => self.of_group(queue, group, partition),
+            About::LeaseEnd(queue, group) => self.of_group(queue, group, None),
+        })
+    }
+
+    fn of_group(&self, queue: QueueId, group: GroupId, partition: Option<PartitionId>) -> Vec<Key> {
+        self.of_queue(queue, |places| {
+            let any = places.any.contains_key(&group).then(|| claim(queue, group, None));
+            any.into_iter().chain(places.named_of(queue, group, partition)).collect()
         })
     }
 
@@ -200,7 +188,9 @@ impl Known {
         match about {
             About::Partition(queue, partition) => self.push(queue, &[partition]),
             About::Group(queue, group, Some(partition)) => self.free(queue, group, partition),
-            About::Everything | About::Names | About::Queue(_) | About::Group(_, _, None) => return false,
+            About::Everything | About::Names | About::Queue(_) | About::Group(_, _, None) | About::LeaseEnd(..) => {
+                return false;
+            }
         }
         true
     }
@@ -208,19 +198,6 @@ impl Known {
     pub(super) fn news(&mut self, queue: QueueId, group: GroupId, most: usize) -> News {
         let recent = self.queues.get_mut(&queue).and_then(|places| places.any.get_mut(&group));
         recent.map(|recent| recent.take(most)).unwrap_or_default()
-    }
-
-    /// Whether the end of this lease is worth announcing: no earlier one has been. It always is where nobody waits.
-    pub(super) fn announces_lease(&mut self, queue: QueueId, group: GroupId, lease: Duration) -> bool {
-        let Some(places) = self.queues.get_mut(&queue) else { return true };
-        let now = Instant::now();
-        let recent = places.any.entry(group).or_default();
-        let until = now.checked_add(lease);
-        let stands = recent.announced.is_some_and(|at| at > now && until.is_none_or(|until| at <= until));
-        if !stands {
-            recent.announced = until;
-        }
-        !stands
     }
 }
 
@@ -250,8 +227,8 @@ mod tests {
     const GROUP: GroupId = GroupId(2);
     const PARTITION: PartitionId = PartitionId(3);
 
-    fn sorted(known: &Known, about: About) -> Vec<String> {
-        let mut keys: Vec<String> = known.keys_about(about).unwrap().iter().map(Key::to_string).collect();
+    fn sorted(known: &Known, about: About) -> Vec<Key> {
+        let mut keys = known.keys_about(about).unwrap();
         keys.sort_unstable();
         keys
     }
@@ -272,11 +249,20 @@ mod tests {
             nobody_waits,
         );
 
-        assert_eq!(sorted(&known, About::Queue(QUEUE)), ["1/2", "1/2/3", "1/2/4", "1/9", "p/1/late"]);
-        assert_eq!(sorted(&known, About::Partition(QUEUE, PARTITION)), ["1/2", "1/2/3", "1/9", "p/1/late"]);
-        assert_eq!(sorted(&known, About::Group(QUEUE, GROUP, Some(PARTITION))), ["1/2", "1/2/3"]);
-        assert_eq!(sorted(&known, About::Group(QUEUE, GROUP, None)), ["1/2", "1/2/3", "1/2/4"]);
-        assert_eq!(sorted(&known, About::Names), ["q/later"]);
+        let group = [
+            claim(QUEUE, GROUP, None),
+            claim(QUEUE, GROUP, Some(PARTITION)),
+            claim(QUEUE, GROUP, Some(PartitionId(4))),
+        ];
+        let [any, this, other] = group.clone();
+        let (ninth, late) = (claim(QUEUE, GroupId(9), None), Key::Partition(QUEUE, "late".parse().unwrap()));
+        let of_queue = [any.clone(), this.clone(), other, ninth.clone(), late.clone()];
+        assert_eq!(sorted(&known, About::Queue(QUEUE)), of_queue);
+        assert_eq!(sorted(&known, About::Partition(QUEUE, PARTITION)), [any.clone(), this.clone(), ninth, late]);
+        assert_eq!(sorted(&known, About::Group(QUEUE, GROUP, Some(PARTITION))), [any, this]);
+        assert_eq!(sorted(&known, About::Group(QUEUE, GROUP, None)), group);
+        assert_eq!(sorted(&known, About::LeaseEnd(QUEUE, GROUP)), group);
+        assert_eq!(sorted(&known, About::Names), [Key::Queue("later".parse().unwrap())]);
         assert_eq!(known.keys_about(About::Everything), None);
     }
 
@@ -345,7 +331,6 @@ mod tests {
         for (kept, queue) in [(true, 0), (true, 1), (false, 2), (false, 3), (true, 4)] {
             assert_eq!(sorted(&known, About::Queue(QueueId(queue))).len(), usize::from(kept), "queue {queue}");
         }
-        assert_eq!(known.spelled.len(), KEYS_MAX);
         assert_eq!(known.queues.len(), KEYS_MAX);
     }
 
@@ -368,8 +353,8 @@ mod tests {
             ![&keys(1..2)[0], &keys(KEYS_MAX..KEYS_MAX + 1)[0]].contains(&key)
         });
         let last = QueueId(i32::try_from(KEYS_MAX).unwrap());
-        assert_eq!(sorted(&known, About::Queue(QUEUE)), ["1/2"]);
-        assert_eq!(sorted(&known, About::Queue(last)), ["100000/2"]);
+        assert_eq!(sorted(&known, About::Queue(QUEUE)), [claim(QUEUE, GROUP, None)]);
+        assert_eq!(sorted(&known, About::Queue(last)), [claim(last, GROUP, None)]);
     }
 
     /// A key that was just met is not in the hub yet, and would not be found there.
@@ -398,18 +383,7 @@ mod tests {
         }
 
         assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
-        assert_eq!((known.keys.len(), known.spelled.len(), known.queues.len()), (KEYS_MAX, KEYS_MAX, KEYS_MAX));
+        assert_eq!((known.keys.len(), known.queues.len()), (KEYS_MAX, KEYS_MAX));
         assert!(known.keys_about(About::Queue(QUEUE)).is_some(), "none was left out");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_end_of_a_lease_is_announced_at_a_time_unless_another_ends_sooner() {
-        let mut known = Known::default();
-        known.meet(&[claim(QUEUE, GROUP, None)], nobody_waits);
-        let mut announces = |seconds| known.announces_lease(QUEUE, GROUP, Duration::from_secs(seconds));
-
-        assert_eq!([announces(10), announces(10), announces(5), announces(10)], [true, false, true, false]);
-        tokio::time::advance(Duration::from_secs(6)).await;
-        assert!(announces(10));
     }
 }

@@ -2,8 +2,6 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use tokio::time::Instant;
-
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::key::Key;
 
@@ -37,8 +35,6 @@ pub(super) struct Recent {
     held: HashSet<PartitionId>,
     /// Nothing was left out for want of room. Not so for a group that was only just met: who knows what was said before.
     whole: bool,
-    /// Until when the end of a lease has been announced.
-    pub(super) announced: Option<Instant>,
 }
 
 impl Places {

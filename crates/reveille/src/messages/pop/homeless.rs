@@ -45,7 +45,7 @@ impl Drop for Afloat {
     fn drop(&mut self) {
         if !self.nonces.is_empty() {
             let (ground, nonces) = (Arc::clone(&self.ground), std::mem::take(&mut self.nonces));
-            self.ground.tasks.spawn(release_lost(ground, nonces));
+            self.ground.context.spawn(release_lost(ground, nonces));
         }
     }
 }
@@ -53,7 +53,7 @@ impl Drop for Afloat {
 async fn release_lost(ground: Arc<Ground>, nonces: Vec<Uuid>) {
     let mut successes = 0;
     for pause in GIVE_BACK {
-        if ground.end.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() && successes > 0 {
+        if ground.context.end().run_until_cancelled(tokio::time::sleep(pause)).await.is_none() && successes > 0 {
             return;
         }
         match abandon(&ground, &nonces).await {
@@ -63,7 +63,7 @@ async fn release_lost(ground: Arc<Ground>, nonces: Vec<Uuid>) {
             }
             Err(error) => warn!(%error, "could not release claims that reached nobody, trying again"),
         }
-        if successes == SUCCESSES || ground.end.is_cancelled() {
+        if successes == SUCCESSES || ground.context.end().is_cancelled() {
             return;
         }
     }
@@ -93,7 +93,7 @@ pub(super) fn put_back_acked(ground: &Arc<Ground>, wishes: Vec<Wish>) {
     let hauls: Vec<Haul> = acked.filter_map(Wish::into_haul).collect();
     if !hauls.is_empty() {
         let of = Arc::clone(ground);
-        ground.tasks.spawn(async move { give_back(&of, hauls).await });
+        ground.context.spawn(async move { give_back(&of, hauls).await });
     }
 }
 

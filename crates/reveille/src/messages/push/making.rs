@@ -33,7 +33,7 @@ pub(super) struct Maker {
 impl Maker {
     pub(super) fn new(ground: &Arc<Ground>) -> Self {
         let options = LaneOptions { items_max: MADE_MAX, in_order: false, ..LaneOptions::default() };
-        let lane = ground.lane_with(MAKERS[0], options, Making { ground: Arc::clone(ground) });
+        let lane = ground.context.batcher(MAKERS[0], options, Making { ground: Arc::clone(ground) });
         Self { ground: Arc::clone(ground), lane }
     }
 

@@ -1,8 +1,10 @@
-//! Tells the other nodes that there is work.
+//! Sends hints to the other nodes.
 //!
 //! Owns the hints this process has for others, and the connection that carries them. Promises that a hint leaves at once
-//! while hints are rare, and together with others otherwise; that after a lost connection everything is hinted at; and that [`flush`](Herald::flush) returns when all that was announced before it has been sent. Never part
-//! of a producer's transaction: a NOTIFY there takes a lock on the whole database until the commit is on disk.
+//! while hints are rare, and together with others otherwise; that after a lost connection everything is hinted at; and
+//! that [`flush`](Broadcaster::flush) returns when everything announced before it has been sent. Never part of a
+//! producer's transaction: a NOTIFY there takes a lock on the whole database until the commit is on disk. The only place
+//! where a hint becomes text.
 //!
 //! Next: [`super::listener`] on the other nodes.
 
@@ -17,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::budget::Budget;
-use super::hint::{Hint, payloads};
-use super::statements::HERALD;
+use super::hint::{Line, payloads};
+use super::statements::BROADCAST;
+use super::work_source::Hint;
 use super::{RECONNECT, Service, supervised};
 use crate::database::connection::{Connection, Param};
 use crate::database::connector::Purpose;
@@ -33,9 +36,9 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(2);
 /// A connection that says nothing for so long is given up: meanwhile no hint leaves.
 const SEND_WITHIN: Duration = Duration::from_secs(4);
 
-/// Says what other nodes should look at. Clones are the same herald.
+/// Says what other nodes should look at. Clones are the same broadcaster.
 #[derive(Debug, Clone)]
-pub struct Herald {
+pub struct Broadcaster {
     service: Arc<Service>,
 }
 
@@ -50,7 +53,7 @@ pub(super) struct Outbox {
 
 #[derive(Debug, Default)]
 struct Held {
-    hints: BTreeSet<Hint>,
+    hints: BTreeSet<Line>,
     /// How many were announced, ever.
     announced: u64,
 }
@@ -61,22 +64,22 @@ impl Default for Outbox {
     }
 }
 
-impl Herald {
+impl Broadcaster {
     pub(super) fn new(service: Arc<Service>) -> Self {
         Self { service }
     }
 
-    /// The committed work under `key` of `source` is ready: everybody should look, here and elsewhere. Rings the sources of
-    /// that name that are registered in this process, leaves the others to the herald's task, and returns at once.
-    pub fn announce(&self, source: &str, key: &str) {
-        self.service.roster.named(source, |here| here.ring(Some(key), Cause::Pushed));
-        self.hold(Hint::key(source, key, None));
+    /// Committed work is ready that the hint is about: every waiter should claim, here and elsewhere. Wakes the sources of
+    /// that name that are registered in this process, leaves other nodes to the broadcaster's task, and returns at once.
+    pub fn announce<H: Hint>(&self, source: &str, hint: &H, cause: Cause) {
+        self.service.roster.named(source, |here| here.wake(hint, cause));
+        self.hold(Line::about(source, &hint.to_text(), None));
     }
 
     /// The same for work that becomes ready after `delay`: a retry, a schedule, the end of a short lease.
-    pub fn announce_after(&self, source: &str, key: &str, delay: Duration) {
-        self.service.roster.named(source, |here| here.ring_after(key, delay));
-        self.hold(Hint::key(source, key, Some(delay)));
+    pub fn announce_after<H: Hint>(&self, source: &str, hint: &H, delay: Duration) {
+        self.service.roster.named(source, |here| here.wake_after(hint, delay));
+        self.hold(Line::about(source, &hint.to_text(), Some(delay)));
     }
 
     /// Waits until everything announced so far has been sent, for at most two seconds, and not at all once the database is
@@ -88,13 +91,13 @@ impl Herald {
         let _ = self.service.shared.closing.run_until_cancelled(all_sent).await;
     }
 
-    fn hold(&self, hint: Hint) {
+    fn hold(&self, hint: Line) {
         self.service.figures.announced();
         let mut held = self.outbox().held();
         held.announced += 1;
         held.hints.insert(hint);
         if held.hints.len() > HELD_MAX {
-            held.hints = BTreeSet::from([Hint::All]);
+            held.hints = BTreeSet::from([Line::All]);
         }
         drop(held);
         self.outbox().arrived.notify_one();
@@ -102,7 +105,7 @@ impl Herald {
             let (service, closing) = (Arc::clone(&self.service), self.service.shared.closing.clone());
             let end = closing.clone();
             let send = move || run(Arc::clone(&service), end.clone());
-            self.service.shared.tasks.spawn(supervised("herald", closing, send));
+            self.service.shared.tasks.spawn(supervised("broadcaster", closing, send));
         });
     }
 
@@ -141,7 +144,7 @@ async fn send_for_ever(service: &Service) {
                 connection = None;
                 let retry_in = pauses.next();
                 warn!(%error, ?retry_in, "could not tell the other nodes, trying again");
-                service.outbox.held().hints = BTreeSet::from([Hint::All]);
+                service.outbox.held().hints = BTreeSet::from([Line::All]);
                 service.outbox.arrived.notify_one();
                 sleep(retry_in).await;
             }
@@ -152,7 +155,7 @@ async fn send_for_ever(service: &Service) {
 async fn send(
     service: &Service,
     connection: &mut Option<Connection>,
-    hints: &BTreeSet<Hint>,
+    hints: &BTreeSet<Line>,
 ) -> Result<(), DatabaseError> {
     if hints.is_empty() {
         return Ok(());
@@ -162,12 +165,12 @@ async fn send(
         _ => connection.insert(service.shared.connect(Purpose::HINTS).await?),
     };
     let node = &service.node;
-    let listed: Vec<Hint> = hints.iter().cloned().collect();
+    let listed: Vec<Line> = hints.iter().cloned().collect();
     let payloads = payloads(node.id, &listed, PAYLOADS_MAX);
     let silence = node.silence().as_secs_f64();
     let id = node.id.number();
     let params: [Param<'_>; 4] = [&node.channel, &payloads, &id, &silence];
-    let sent = timeout(SEND_WITHIN, connection.execute(&HERALD, &params)).await;
+    let sent = timeout(SEND_WITHIN, connection.execute(&BROADCAST, &params)).await;
     sent.unwrap_or_else(|_| {
         Err(DatabaseError::Timeout { doing: "a hint to the other nodes".to_owned(), cause: None })
     })?;

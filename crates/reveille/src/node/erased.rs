@@ -1,0 +1,143 @@
+//! Sources of work of any type, side by side.
+//!
+//! Owns the object-safe form of a [`WorkSource`]: every source has it, and each method gives the types back. What is
+//! announced in this process arrives as the value it is; what another node announced arrives as text.
+//!
+//! Next: [`super::roster`], which keeps them; [`super::heartbeat`], which asks about them.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reveille_wake::{Cause, Link};
+
+use super::survey::Survey;
+use super::work_source::{Column, Hint, WorkSource};
+
+/// Work that has been ready for longer than this was announced by no node; younger work may have its hint on the way.
+const UNANNOUNCED_AFTER_S: f64 = 1.0;
+
+/// A source of whatever type.
+pub(super) trait AnySource: Debug + Send + Sync {
+    fn name(&self) -> &str;
+
+    fn survey(&self) -> &Survey;
+
+    fn set_link(&self, link: Link);
+
+    fn wake_all(&self, cause: Cause);
+
+    /// What this process announced. A value of another type than the source's own is about every key.
+    fn wake(&self, hint: &dyn Any, cause: Cause);
+
+    fn wake_after(&self, hint: &dyn Any, delay: Duration);
+
+    /// What another node announced.
+    fn wake_by_text(&self, hint: &str, cause: Cause);
+
+    fn wake_by_text_after(&self, hint: &str, delay: Duration);
+
+    /// The waited keys, at most so many. With more, those that follow `mark`, which moves on.
+    fn waited(self: Arc<Self>, most: usize, mark: &mut Option<Mark>) -> Box<dyn AnyKeys>;
+}
+
+/// The last key that was asked about.
+pub(super) type Mark = Box<dyn Any + Send + Sync>;
+
+/// Keys of one source, to ask about.
+pub(super) trait AnyKeys: Send + Sync {
+    fn len(&self) -> usize;
+
+    fn columns(&self, some: Range<usize>) -> Vec<Column>;
+
+    /// What the survey found of these keys: the seconds until they are due, by their number among them, from 1.
+    fn follow(&self, some: Range<usize>, found: &HashMap<i64, f64>);
+}
+
+impl<S: WorkSource> AnySource for S {
+    fn name(&self) -> &str {
+        WorkSource::name(self)
+    }
+
+    fn survey(&self) -> &Survey {
+        WorkSource::survey(self)
+    }
+
+    fn set_link(&self, link: Link) {
+        WorkSource::set_link(self, link);
+    }
+
+    fn wake_all(&self, cause: Cause) {
+        WorkSource::wake(self, None, cause);
+    }
+
+    fn wake(&self, hint: &dyn Any, cause: Cause) {
+        WorkSource::wake(self, hint.downcast_ref(), cause);
+    }
+
+    fn wake_after(&self, hint: &dyn Any, delay: Duration) {
+        if let Some(hint) = hint.downcast_ref() {
+            WorkSource::wake_after(self, hint, delay);
+        }
+    }
+
+    fn wake_by_text(&self, hint: &str, cause: Cause) {
+        WorkSource::wake(self, S::Hint::from_text(hint).as_ref(), cause);
+    }
+
+    fn wake_by_text_after(&self, hint: &str, delay: Duration) {
+        if let Some(hint) = S::Hint::from_text(hint) {
+            WorkSource::wake_after(self, &hint, delay);
+        }
+    }
+
+    fn waited(self: Arc<Self>, most: usize, mark: &mut Option<Mark>) -> Box<dyn AnyKeys> {
+        let mut keys = WorkSource::waited(&*self);
+        if keys.len() > most {
+            keys.sort_unstable();
+            let last: Option<&S::Key> = mark.as_ref().and_then(|mark| mark.downcast_ref());
+            let asked = last.map_or(0, |last| keys.partition_point(|key| key <= last));
+            let next = asked % keys.len();
+            keys.rotate_left(next);
+            keys.truncate(most);
+            *mark = keys.last().map(|last| Box::new(last.clone()) as Mark);
+        } else {
+            *mark = None;
+        }
+        Box::new(Keys { source: self, keys })
+    }
+}
+
+struct Keys<S: WorkSource> {
+    source: Arc<S>,
+    keys: Vec<S::Key>,
+}
+
+impl<S: WorkSource> AnyKeys for Keys<S> {
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn columns(&self, some: Range<usize>) -> Vec<Column> {
+        self.source.columns(&self.keys[some])
+    }
+
+    fn follow(&self, some: Range<usize>, found: &HashMap<i64, f64>) {
+        for (ordinal, key) in (1..).zip(&self.keys[some]) {
+            let due_s = found.get(&ordinal).copied();
+            self.source.next_due(key, due_s.filter(|due_s| *due_s > 0.0).map(seconds));
+            match due_s {
+                Some(due_s) if due_s <= -UNANNOUNCED_AFTER_S => self.source.wake_key(key, Cause::Heartbeat),
+                Some(due_s) if due_s <= 0.0 => self.source.wake_key(key, Cause::Due),
+                Some(_) | None => {}
+            }
+        }
+    }
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}

@@ -1,0 +1,20 @@
+//! For building services: what every queue needs between a commit and the claim it wakes, written once.
+//!
+//! Messages, jobs and the orchestrations of `reveille-duroxide` are built from these parts; an application needs none of
+//! them. A service is a [`WorkSource`](crate::database::WorkSource) (what is waited for), a
+//! [`Source`](reveille_wake::Source) (how it is claimed), and around them:
+//!
+//! ```text
+//!   commit ──► Notifier ──► sources of this process, typed ──► Claims: hub ─► dispatcher ─► claim ─► waiting demands
+//!                 └───────► broadcaster ──► other nodes
+//! ```
+//!
+//! Next: [`context`], [`notifier`], [`claims`].
+
+mod claims;
+mod context;
+mod notifier;
+
+pub use claims::Claims;
+pub use context::Context;
+pub use notifier::Notifier;

@@ -15,6 +15,7 @@ mod machine_paths;
 mod module_docs;
 mod numbering;
 mod path_words;
+mod ratchet;
 mod report;
 mod sleeps;
 mod sql_contracts;

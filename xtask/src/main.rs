@@ -22,6 +22,8 @@ Usage: cargo xtask <chore>
 
   tidy          check the rules of this repository that no compiler knows
   tidy --list   print each check and its reason
+  tidy --wide-comments
+                print xtask/comment-width.txt as it should be
   --help        print this text
 
 Exit status: 0 nothing to say, 1 faults found, 2 wrong use or a tree that cannot be read.
@@ -33,6 +35,7 @@ enum Chore {
     Help,
     Tidy,
     ListChecks,
+    ListWideComments,
 }
 
 fn main() -> ExitCode {
@@ -53,6 +56,7 @@ fn chore(words: &[&str]) -> Option<Chore> {
         ["--help" | "-h" | "help"] | ["tidy", "--help" | "-h"] => Some(Chore::Help),
         ["tidy"] => Some(Chore::Tidy),
         ["tidy", "--list"] => Some(Chore::ListChecks),
+        ["tidy", "--wide-comments"] => Some(Chore::ListWideComments),
         _ => None,
     }
 }
@@ -61,14 +65,18 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
     match chore {
         Chore::Help => print!("{HELP}"),
         Chore::ListChecks => print!("{}", tidy::list()),
+        Chore::ListWideComments => print!("{}", tidy::wide_comments(&this_tree()?)),
         Chore::Tidy => {
-            let tree = Tree::of_this_repository().context("could not read the repository")?;
-            let report = tidy::run(&tree);
+            let report = tidy::run(&this_tree()?);
             print!("{report}");
             return Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn this_tree() -> anyhow::Result<Tree> {
+    Tree::of_this_repository().context("could not read the repository")
 }
 
 #[cfg(test)]
@@ -79,6 +87,7 @@ mod tests {
     fn each_chore_is_asked_for_by_its_words() {
         assert_eq!(chore(&["tidy"]), Some(Chore::Tidy));
         assert_eq!(chore(&["tidy", "--list"]), Some(Chore::ListChecks));
+        assert_eq!(chore(&["tidy", "--wide-comments"]), Some(Chore::ListWideComments));
         assert_eq!(chore(&["--help"]), Some(Chore::Help));
     }
 

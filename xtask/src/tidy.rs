@@ -7,6 +7,7 @@
 //! Next: the checks, in the order of the table, and [`report`], which prints what they found.
 
 mod changelog;
+mod comment_width;
 mod crate_edges;
 mod decisions;
 mod doc_paths;
@@ -51,6 +52,11 @@ const CHECKS: &[Check] = &[
         judge: file_length::check,
     },
     Check {
+        name: "comment-width",
+        reason: "a comment is read beside its code, in half a screen; wide ones may only become fewer",
+        judge: comment_width::check,
+    },
+    Check {
         name: "module-docs",
         reason: "a module opens with what it owns, promises and refuses",
         judge: module_docs::check,
@@ -93,6 +99,11 @@ const CHECKS: &[Check] = &[
 pub(crate) fn run(tree: &Tree) -> Report {
     let found = |check: &'static Check| (check.judge)(tree).into_iter().map(move |fault| (fault, check.name));
     Report::new(CHECKS.iter().flat_map(found).collect(), tree.paths().count(), CHECKS.len())
+}
+
+/// The list of files with wide comments, as it should be committed.
+pub(crate) fn wide_comments(tree: &Tree) -> String {
+    comment_width::list(tree)
 }
 
 /// The table of checks, one line each.

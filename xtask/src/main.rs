@@ -1,7 +1,8 @@
 //! Chores of this repository, run as `cargo xtask <chore>`.
 //!
-//! Owns the reading of arguments, the printing and the exit status: 0 for a clean tree, 1 for faults, 2 for wrong use
-//! and for a tree that cannot be read. What is wrong with a tree is decided in [`tidy`] alone.
+//! Owns the reading of arguments, the printing and the exit status: 0 for a clean tree, 1 for
+//! faults, 2 for wrong use and for a tree that cannot be read. What is wrong with a tree is decided
+//! in [`tidy`] alone.
 //!
 //! Next: [`tree`], which reads the repository, then [`tidy`], which judges it.
 

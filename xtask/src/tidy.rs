@@ -1,8 +1,8 @@
 //! The rules of this repository that no compiler knows.
 //!
-//! Owns the table of checks. Each check is a pure function from a [`Tree`] to faults, in a file of its own, so a test
-//! makes up the smallest tree that breaks the rule. A fault names a place, what is wrong there, why that matters and
-//! what to do. Changes nothing in the tree.
+//! Owns the table of checks. Each check is a pure function from a [`Tree`] to faults, in a file of
+//! its own, so a test makes up the smallest tree that breaks the rule. A fault names a place, what
+//! is wrong there, why that matters and what to do. Changes nothing in the tree.
 //!
 //! Next: the checks, in the order of the table, and [`report`], which prints what they found.
 

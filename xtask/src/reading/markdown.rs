@@ -1,4 +1,5 @@
-//! What a Markdown document names and how it is divided: code spans, links and headings, outside of code blocks.
+//! What a Markdown document names and how it is divided: code spans, links and headings, outside of
+//! code blocks.
 
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 

@@ -13,7 +13,8 @@ pub(crate) fn tokens(text: &str) -> TokenStream {
     TokenStream::from_str(text).unwrap_or_default()
 }
 
-/// Takes Rust source apart; literals count as quoted text. What no token covers is a comment, or blank.
+/// Takes Rust source apart; literals count as quoted text. What no token covers is a comment, or
+/// blank.
 pub(crate) fn layers(text: &str) -> Layers {
     let mut kinds = vec![Layer::Comment; text.len()];
     mark(tokens(text), text, &mut kinds);

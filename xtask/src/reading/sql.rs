@@ -1,6 +1,7 @@
 //! Where comments and strings of SQL begin and end, and what a file's header says.
 //!
-//! Text between dollar quotes is code here: it is the body of a function, and house rules hold inside it.
+//! Text between dollar quotes is code here: it is the body of a function, and house rules hold
+//! inside it.
 
 use super::layers::{Escapes, Layer, Layers, end_of_block_comment, end_of_line, end_of_quoted, stands_at};
 use super::words::in_identifier;

@@ -1,8 +1,9 @@
 //! A line of comment in Rust or SQL ends within 100 columns.
 //!
-//! rustfmt leaves comments alone, so they grow without anybody noticing. Files that were wide before this check are in
-//! `xtask/comment-width.txt`, each with the number of its wide lines, which only comes down. Lines that cannot be
-//! wrapped pass: rows of a table, and lines with an address.
+//! rustfmt leaves comments alone, so they grow without anybody noticing. Files that were wide
+//! before this check are in `xtask/comment-width.txt`, each with the number of its wide lines,
+//! which only comes down. Lines that cannot be wrapped pass: rows of a table, and lines with an
+//! address.
 
 use super::Fault;
 use super::ratchet::{self, Entry};

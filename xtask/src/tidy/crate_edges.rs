@@ -1,7 +1,8 @@
 //! Which crate may use which: the picture of the design as two tables.
 //!
-//! Tests and examples may use any foreign crate and, of ours, what the crate itself may use, the testkit and the private
-//! PostgreSQL. A package without a row is a fault, so a new crate is drawn here before it is used.
+//! Tests and examples may use any foreign crate and, of ours, what the crate itself may use, the
+//! testkit and the private PostgreSQL. A package without a row is a fault, so a new crate is drawn
+//! here before it is used.
 //!
 //! Next: [`manifest`], which reads a `Cargo.toml`.
 

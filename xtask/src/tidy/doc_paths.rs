@@ -1,8 +1,8 @@
 //! A path named in a document exists.
 //!
-//! Judges links, which lead from the document, and code spans that name a place of this repository, which may be
-//! written from its root or from the document. Leaves alone what only looks like a path: routes, addresses, packages,
-//! patterns, and paths in fenced code.
+//! Judges links, which lead from the document, and code spans that name a place of this repository,
+//! which may be written from its root or from the document. Leaves alone what only looks like a
+//! path: routes, addresses, packages, patterns, and paths in fenced code.
 
 use super::Fault;
 use crate::reading::markdown::{Part, Parts};

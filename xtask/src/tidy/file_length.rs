@@ -1,8 +1,8 @@
 //! Long files are listed with a ceiling that only comes down.
 //!
 //! The list is `xtask/file-length.txt`, with a path and a number of lines on each line. A file that
-//! shrinks must be listed anew with its present length, so what was won is not lost again. Nothing here remembers an
-//! earlier ceiling: that none is raised, a reviewer sees in the diff of the list.
+//! shrinks must be listed anew with its present length, so what was won is not lost again. Nothing
+//! here remembers an earlier ceiling: that none is raised, a reviewer sees in the diff of the list.
 
 use super::Fault;
 use super::ratchet::{self, Entry};

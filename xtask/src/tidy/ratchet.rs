@@ -1,7 +1,7 @@
 //! Lists of files with a number each, which only comes down.
 //!
-//! A list has a path and a number on each line, `#` before a remark. Owns the reading; what a number counts, and when it
-//! must be lowered, is decided by the check that owns the list.
+//! A list has a path and a number on each line, `#` before a remark. Owns the reading; what a
+//! number counts, and when it must be lowered, is decided by the check that owns the list.
 
 use super::Fault;
 use crate::tree::Tree;

@@ -8,7 +8,8 @@ pub(super) fn faults(check: fn(&Tree) -> Vec<Fault>, files: &[(&str, &str)]) -> 
     found.map(|Fault { path, line, sentence }| format!("{path}:{line}: {sentence}")).collect()
 }
 
-/// Asserts that a check finds exactly one fault, at this place and with these words in its sentence.
+/// Asserts that a check finds exactly one fault, at this place and with these words in its
+/// sentence.
 #[track_caller]
 pub(super) fn assert_one_fault(check: fn(&Tree) -> Vec<Fault>, files: &[(&str, &str)], place: &str, words: &str) {
     let found = faults(check, files);

@@ -1,6 +1,7 @@
 //! What is merged is finished, and every exception to a lint has a reason.
 //!
-//! Leaves `unwrap` to clippy, which knows types. Comments are searched in Rust and SQL, code in Rust.
+//! Leaves `unwrap` to clippy, which knows types. Comments are searched in Rust and SQL, code in
+//! Rust.
 
 use super::Fault;
 use crate::reading::attributes::Attribute;

@@ -18,6 +18,7 @@ mod numbering;
 mod path_words;
 mod ratchet;
 mod report;
+mod retired_words;
 mod sleeps;
 mod sql_contracts;
 mod tuple_parameters;
@@ -43,7 +44,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "path-words",
-        reason: "a name that fits everything tells nothing: no managers, helpers, utilities, infos, data",
+        reason: "a name that fits everything means nothing: no managers, helpers, utilities, infos, data",
         judge: path_words::check,
     },
     Check {
@@ -68,6 +69,11 @@ const CHECKS: &[Check] = &[
     },
     Check { name: "doc-paths", reason: "a path named in a document exists", judge: doc_paths::check },
     Check {
+        name: "retired-words",
+        reason: "one word for one idea, the one the field uses: a stranger needs no dictionary of ours",
+        judge: retired_words::check,
+    },
+    Check {
         name: "no-sleep-in-tests",
         reason: "tests wait for events, not for time: a sleep is slow when it works and wrong when it does not",
         judge: sleeps::check,
@@ -89,7 +95,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "decisions",
-        reason: "a decision tells its alternatives and how a test would show it wrong",
+        reason: "a decision has its alternatives and how a test would show it wrong",
         judge: decisions::check,
     },
     Check { name: "changelog", reason: "users read what changed in their words", judge: changelog::check },

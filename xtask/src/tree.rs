@@ -2,7 +2,7 @@
 //!
 //! Owns the only reading of the disk. Promises that checks see what a commit would hold: every file
 //! that no `.gitignore` of the tree leaves out, as it is on disk now. Needs no git, which an
-//! unpacked archive and a fresh machine do not have. Files that are no text, or are too large to be
+//! unpacked archive and a new machine do not have. Files that are no text, or are too large to be
 //! written by hand, are known by their path only.
 //!
 //! Next: [`crate::tidy`].
@@ -21,6 +21,13 @@ const LONGEST_TEXT_BYTES: usize = 1024 * 1024;
 pub(crate) struct File {
     pub(crate) path: String,
     pub(crate) text: String,
+}
+
+impl File {
+    /// What follows the last dot of its name; nothing for a name without one.
+    pub(crate) fn extension(&self) -> &str {
+        Path::new(&self.path).extension().and_then(|extension| extension.to_str()).unwrap_or_default()
+    }
 }
 
 /// The files of a repository, in the order of their paths.
@@ -73,7 +80,7 @@ impl Tree {
 
     /// The text files whose path ends with `.` and this extension.
     pub(crate) fn with_extension<'a>(&'a self, extension: &'a str) -> impl Iterator<Item = &'a File> {
-        self.files().filter(move |file| Path::new(&file.path).extension().is_some_and(|found| found == extension))
+        self.files().filter(move |file| file.extension() == extension)
     }
 
     /// The text file at exactly this path.

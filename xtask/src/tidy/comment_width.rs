@@ -32,8 +32,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
 /// The list as it should be for this tree.
 pub(super) fn list(tree: &Tree) -> String {
     let counted = sources(tree).map(|file| (&file.path, wide_lines(file).len())).filter(|(_, lines)| *lines > 0);
-    let entries: String = counted.map(|(path, lines)| format!("{path} {lines}\n")).collect();
-    REMARK.to_owned() + &entries
+    let entries: Vec<String> = counted.map(|(path, lines)| format!("{path} {lines}\n")).collect();
+    REMARK.to_owned() + &entries.concat()
 }
 
 fn sources(tree: &Tree) -> impl Iterator<Item = &File> {
@@ -62,7 +62,7 @@ fn too_wide() -> String {
 
 /// The lines of this file that hold nothing but a comment, and too much of it.
 fn wide_lines(file: &File) -> Vec<usize> {
-    let layers = if file.path.ends_with(".rs") { rust::layers(&file.text) } else { sql::layers(&file.text) };
+    let layers = if file.extension() == "rs" { rust::layers(&file.text) } else { sql::layers(&file.text) };
     let numbered = layers.comments.lines().enumerate().zip(file.text.lines());
     let wide = numbered.filter(|((_, comment), line)| {
         let only_comment = comment.trim() == line.trim();

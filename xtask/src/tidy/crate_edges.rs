@@ -106,7 +106,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     members.flat_map(|file| judge(workspace, file)).collect()
 }
 
-/// `bench/peers` is a workspace of its own, for rival crates.
+/// `bench/peers` is a workspace of its own, for crates of peers.
 fn is_member(path: &str) -> bool {
     let Some(directory) = path.strip_suffix("/Cargo.toml") else { return false };
     matches!(directory, "xtask" | "bench" | "chaos" | "examples/own_table")

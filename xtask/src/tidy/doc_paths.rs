@@ -31,7 +31,8 @@ fn judge(tree: &Tree, file: &File) -> Vec<Fault> {
     let missing = links.chain(spans);
     missing
         .map(|(path, line)| {
-            let sentence = format!("names {path}, which does not exist; a reader would look in vain, so name it right");
+            let sentence =
+                format!("names {path}, which does not exist; a reader would search in vain, so name it right");
             Fault::new(&*file.path, line, sentence)
         })
         .collect()

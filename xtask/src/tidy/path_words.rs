@@ -42,7 +42,7 @@ fn judge_names(file: &File) -> Vec<Fault> {
 }
 
 fn sentence(what: &str, word: &str) -> String {
-    format!("{what} has the word {word:?}, which fits everything and tells nothing; name what it owns or does")
+    format!("{what} has the word {word:?}, which fits everything and means nothing; name what it owns or does")
 }
 
 /// The names declared with this keyword, each with its line.

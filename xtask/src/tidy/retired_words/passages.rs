@@ -8,7 +8,7 @@ use crate::tree::{File, Tree};
 /// when the code has been renamed.
 const CODE: &[&str] = &["xtask/src/"];
 
-const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CHANGELOG.md"];
+const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "crates/wake/README.md"];
 /// The glossary lists the retired words, and the page of states is made from code that is not
 /// judged yet.
 const NOT_JUDGED: &[&str] = &["docs/glossary.md", "docs/lifecycle.md"];

@@ -1,7 +1,8 @@
-//! Chores of this repository, run as `cargo xtask <chore>`.
+//! Tasks of this repository, run as `cargo xtask <task>`.
 //!
-//! Owns the reading of arguments, the printing and the exit status: 0 for a clean tree, 1 for faults, 2 for wrong use
-//! and for a tree that cannot be read. What is wrong with a tree is decided in [`tidy`] alone.
+//! Owns the reading of arguments, the printing and the exit status: 0 for a clean tree, 1 for
+//! faults, 2 for wrong use and for a tree that cannot be read. What is wrong with a tree is decided
+//! in [`tidy`] alone.
 //!
 //! Next: [`tree`], which reads the repository, then [`tidy`], which judges it.
 
@@ -16,12 +17,14 @@ use anyhow::Context as _;
 use crate::tree::Tree;
 
 const HELP: &str = "\
-Chores of this repository.
+Tasks of this repository.
 
-Usage: cargo xtask <chore>
+Usage: cargo xtask <task>
 
   tidy          check the rules of this repository that no compiler knows
   tidy --list   print each check and its reason
+  tidy --wide-comments
+                print xtask/comment-width.txt as it should be
   --help        print this text
 
 Exit status: 0 nothing to say, 1 faults found, 2 wrong use or a tree that cannot be read.
@@ -29,41 +32,43 @@ Exit status: 0 nothing to say, 1 faults found, 2 wrong use or a tree that cannot
 
 /// What the arguments ask for.
 #[derive(Debug, PartialEq, Eq)]
-enum Chore {
+enum Task {
     Help,
     Tidy,
     ListChecks,
+    ListWideComments,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let Some(chore) = chore(&words) else {
-        eprint!("xtask: no chore is called like this: {:?}\n\n{HELP}", words.join(" "));
+    let Some(task) = task(&words) else {
+        eprint!("xtask: no task is called like this: {:?}\n\n{HELP}", words.join(" "));
         return ExitCode::from(2);
     };
-    run(&chore).unwrap_or_else(|error| {
+    run(&task).unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
         ExitCode::from(2)
     })
 }
 
-fn chore(words: &[&str]) -> Option<Chore> {
+fn task(words: &[&str]) -> Option<Task> {
     match words {
-        ["--help" | "-h" | "help"] | ["tidy", "--help" | "-h"] => Some(Chore::Help),
-        ["tidy"] => Some(Chore::Tidy),
-        ["tidy", "--list"] => Some(Chore::ListChecks),
+        ["--help" | "-h" | "help"] | ["tidy", "--help" | "-h"] => Some(Task::Help),
+        ["tidy"] => Some(Task::Tidy),
+        ["tidy", "--list"] => Some(Task::ListChecks),
+        ["tidy", "--wide-comments"] => Some(Task::ListWideComments),
         _ => None,
     }
 }
 
-fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
-    match chore {
-        Chore::Help => print!("{HELP}"),
-        Chore::ListChecks => print!("{}", tidy::list()),
-        Chore::Tidy => {
-            let tree = Tree::of_this_repository().context("could not read the repository")?;
-            let report = tidy::run(&tree);
+fn run(task: &Task) -> anyhow::Result<ExitCode> {
+    match task {
+        Task::Help => print!("{HELP}"),
+        Task::ListChecks => print!("{}", tidy::list()),
+        Task::ListWideComments => print!("{}", tidy::wide_comments(&this_tree()?)),
+        Task::Tidy => {
+            let report = tidy::run(&this_tree()?);
             print!("{report}");
             return Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
@@ -71,21 +76,26 @@ fn run(chore: &Chore) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn this_tree() -> anyhow::Result<Tree> {
+    Tree::of_this_repository().context("could not read the repository")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn each_chore_is_asked_for_by_its_words() {
-        assert_eq!(chore(&["tidy"]), Some(Chore::Tidy));
-        assert_eq!(chore(&["tidy", "--list"]), Some(Chore::ListChecks));
-        assert_eq!(chore(&["--help"]), Some(Chore::Help));
+    fn each_task_is_asked_for_by_its_words() {
+        assert_eq!(task(&["tidy"]), Some(Task::Tidy));
+        assert_eq!(task(&["tidy", "--list"]), Some(Task::ListChecks));
+        assert_eq!(task(&["tidy", "--wide-comments"]), Some(Task::ListWideComments));
+        assert_eq!(task(&["--help"]), Some(Task::Help));
     }
 
     #[test]
     fn unknown_words_are_wrong_use() {
-        assert_eq!(chore(&[]), None);
-        assert_eq!(chore(&["tidy", "--fix"]), None);
-        assert_eq!(chore(&["clean"]), None);
+        assert_eq!(task(&[]), None);
+        assert_eq!(task(&["tidy", "--fix"]), None);
+        assert_eq!(task(&["clean"]), None);
     }
 }

@@ -1,12 +1,13 @@
 //! The rules of this repository that no compiler knows.
 //!
-//! Owns the table of checks. Each check is a pure function from a [`Tree`] to faults, in a file of its own, so a test
-//! makes up the smallest tree that breaks the rule. A fault names a place, what is wrong there, why that matters and
-//! what to do. Changes nothing in the tree.
+//! Owns the table of checks. Each check is a pure function from a [`Tree`] to faults, in a file of
+//! its own, so a test makes up the smallest tree that breaks the rule. A fault names a place, what
+//! is wrong there, why that matters and what to do. Changes nothing in the tree.
 //!
 //! Next: the checks, in the order of the table, and [`report`], which prints what they found.
 
 mod changelog;
+mod comment_width;
 mod crate_edges;
 mod decisions;
 mod doc_paths;
@@ -15,7 +16,9 @@ mod machine_paths;
 mod module_docs;
 mod numbering;
 mod path_words;
+mod ratchet;
 mod report;
+mod retired_words;
 mod sleeps;
 mod sql_contracts;
 mod tuple_parameters;
@@ -41,13 +44,18 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "path-words",
-        reason: "a name that fits everything tells nothing: no managers, helpers, utilities, infos, data",
+        reason: "a name that fits everything means nothing: no managers, helpers, utilities, infos, data",
         judge: path_words::check,
     },
     Check {
         name: "file-length",
         reason: "a file is read from top to bottom, once; long ones may only shrink",
         judge: file_length::check,
+    },
+    Check {
+        name: "comment-width",
+        reason: "a comment is read beside its code, in half a screen; wide ones may only become fewer",
+        judge: comment_width::check,
     },
     Check {
         name: "module-docs",
@@ -60,6 +68,11 @@ const CHECKS: &[Check] = &[
         judge: sql_contracts::check,
     },
     Check { name: "doc-paths", reason: "a path named in a document exists", judge: doc_paths::check },
+    Check {
+        name: "retired-words",
+        reason: "one word for one idea, the one the field uses: a stranger needs no dictionary of ours",
+        judge: retired_words::check,
+    },
     Check {
         name: "no-sleep-in-tests",
         reason: "tests wait for events, not for time: a sleep is slow when it works and wrong when it does not",
@@ -82,7 +95,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "decisions",
-        reason: "a decision tells its alternatives and how a test would show it wrong",
+        reason: "a decision has its alternatives and how a test would show it wrong",
         judge: decisions::check,
     },
     Check { name: "changelog", reason: "users read what changed in their words", judge: changelog::check },
@@ -92,6 +105,11 @@ const CHECKS: &[Check] = &[
 pub(crate) fn run(tree: &Tree) -> Report {
     let found = |check: &'static Check| (check.judge)(tree).into_iter().map(move |fault| (fault, check.name));
     Report::new(CHECKS.iter().flat_map(found).collect(), tree.paths().count(), CHECKS.len())
+}
+
+/// The list of files with wide comments, as it should be committed.
+pub(crate) fn wide_comments(tree: &Tree) -> String {
+    comment_width::list(tree)
 }
 
 /// The table of checks, one line each.

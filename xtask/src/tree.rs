@@ -1,8 +1,9 @@
 //! The repository as a value: every file with its path and text.
 //!
-//! Owns the only reading of the disk. Promises that checks see what a commit would hold: every file that no `.gitignore`
-//! of the tree leaves out, as it is on disk now. Needs no git, which an unpacked archive and a fresh machine do not have.
-//! Files that are no text, or are too large to be written by hand, are known by their path only.
+//! Owns the only reading of the disk. Promises that checks see what a commit would hold: every file
+//! that no `.gitignore` of the tree leaves out, as it is on disk now. Needs no git, which an
+//! unpacked archive and a new machine do not have. Files that are no text, or are too large to be
+//! written by hand, are known by their path only.
 //!
 //! Next: [`crate::tidy`].
 
@@ -11,7 +12,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use ignore::WalkBuilder;
 
-/// Nothing written by hand is longer; lock files and captured results beyond it are not worth the scanning.
+/// Nothing written by hand is longer; lock files and captured results beyond it are not worth the
+/// scanning.
 const LONGEST_TEXT_BYTES: usize = 1024 * 1024;
 
 /// A text file; `path` is relative to the root and separated by `/`.
@@ -19,6 +21,13 @@ const LONGEST_TEXT_BYTES: usize = 1024 * 1024;
 pub(crate) struct File {
     pub(crate) path: String,
     pub(crate) text: String,
+}
+
+impl File {
+    /// What follows the last dot of its name; nothing for a name without one.
+    pub(crate) fn extension(&self) -> &str {
+        Path::new(&self.path).extension().and_then(|extension| extension.to_str()).unwrap_or_default()
+    }
 }
 
 /// The files of a repository, in the order of their paths.
@@ -29,7 +38,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Reads the tree that the current directory belongs to: the one of the nearest `Cargo.lock` above it.
+    /// Reads the tree that the current directory belongs to: the one of the nearest `Cargo.lock`
+    /// above it.
     pub(crate) fn of_this_repository() -> anyhow::Result<Self> {
         let here = std::env::current_dir().context("could not find the current directory")?;
         let root = here.ancestors().find(|directory| directory.join("Cargo.lock").is_file());
@@ -70,7 +80,7 @@ impl Tree {
 
     /// The text files whose path ends with `.` and this extension.
     pub(crate) fn with_extension<'a>(&'a self, extension: &'a str) -> impl Iterator<Item = &'a File> {
-        self.files().filter(move |file| Path::new(&file.path).extension().is_some_and(|found| found == extension))
+        self.files().filter(move |file| file.extension() == extension)
     }
 
     /// The text file at exactly this path.
@@ -99,7 +109,8 @@ impl Tree {
     }
 }
 
-/// Every path below `root` that is no directory and is not ignored, relative to it and separated by `/`.
+/// Every path below `root` that is no directory and is not ignored, relative to it and separated by
+/// `/`.
 fn listed(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut walk = WalkBuilder::new(root);
     // Only the tree's own rules: what else this machine ignores must not decide what is checked.

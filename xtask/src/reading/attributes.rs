@@ -1,4 +1,5 @@
-//! Finds attributes, and the parts of a file that exist for tests only, among the tokens of Rust source.
+//! Finds attributes, and the parts of a file that exist for tests only, among the tokens of Rust
+//! source.
 
 use std::ops::Range;
 

@@ -1,9 +1,10 @@
 //! A text taken apart into layers of equal shape: code, comments, quoted text.
 //!
-//! Promises that each layer has the lines of the original, with everything that belongs to another layer blanked, so a
-//! line number found in one is right in all.
+//! Promises that each layer has the lines of the original, with everything that belongs to another
+//! layer blanked, so a line number found in one is right in all.
 //!
-//! Next: [`super::rust`] and [`super::sql`], which know where each language's comments and strings end.
+//! Next: [`super::rust`] and [`super::sql`], which know where each language's comments and strings
+//! end.
 
 /// What a stretch of text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,8 @@ impl Layers {
         Self { code: letters(Layer::Code), comments: letters(Layer::Comment), quoted: letters(Layer::Quoted) }
     }
 
-    /// Takes a text apart; `stretch_at` says what begins at a position and where it ends (always further on).
+    /// Takes a text apart; `stretch_at` says what begins at a position and where it ends (always
+    /// further on).
     pub(crate) fn split(text: &str, stretch_at: fn(&[char], usize) -> (Layer, usize)) -> Self {
         let letters: Vec<char> = text.chars().collect();
         let mut layers = Self::default();

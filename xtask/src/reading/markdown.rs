@@ -1,7 +1,9 @@
-//! What a Markdown document names and how it is divided: code spans, links and headings, outside of code blocks.
+//! What a Markdown document names and how it is divided: code spans, links and headings, outside of
+//! code blocks.
 
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 
+use super::layers::{Layer, Layers};
 use super::words::line_of;
 
 /// A part of a document with the line it begins on, counted from 1.
@@ -54,6 +56,21 @@ impl Parts {
     }
 }
 
+/// The prose of a document, line by line: code, addresses of links and marks are blanked.
+pub(crate) fn prose(text: &str) -> String {
+    let mut layers = vec![Layer::Code; text.len()];
+    let mut in_block = false;
+    for (event, place) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(_)) => in_block = true,
+            Event::End(TagEnd::CodeBlock) => in_block = false,
+            Event::Text(_) if !in_block => layers[place].fill(Layer::Quoted),
+            _ => {}
+        }
+    }
+    Layers::of(text, &layers).quoted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +104,15 @@ mod tests {
     #[test]
     fn a_heading_needs_a_space() {
         assert_eq!(texts(&Parts::of("## Context\n\n#[test]\n").headings), ["Context"]);
+    }
+
+    #[test]
+    fn prose_is_what_is_neither_code_nor_an_address() {
+        let text = "# One `two`\n\n[three](four.md) **five**\n```\nsix\n```\n| seven |\n|---|\n| eight |\n";
+
+        let prose = prose(text);
+
+        assert_eq!(prose.split_whitespace().collect::<Vec<_>>(), ["One", "three", "five", "seven", "eight"]);
+        assert_eq!(prose.lines().count(), text.lines().count());
     }
 }

@@ -7,17 +7,53 @@ use std::str::FromStr;
 use proc_macro2::{Span, TokenStream, TokenTree};
 
 use super::layers::{Layer, Layers};
+use super::markdown::Part;
 
 /// The tokens of a file; none of a file that is no Rust, which the compiler says better.
 pub(crate) fn tokens(text: &str) -> TokenStream {
     TokenStream::from_str(text).unwrap_or_default()
 }
 
-/// Takes Rust source apart; literals count as quoted text. What no token covers is a comment, or blank.
+/// Takes Rust source apart; literals count as quoted text. What no token covers is a comment, or
+/// blank.
 pub(crate) fn layers(text: &str) -> Layers {
     let mut kinds = vec![Layer::Comment; text.len()];
     mark(tokens(text), text, &mut kinds);
     Layers::of(text, &kinds)
+}
+
+/// The lines that rustdoc shows, without their marks; every other line is empty.
+pub(crate) fn documentation(text: &str) -> String {
+    let comments = layers(text).comments;
+    let shown = comments.lines().map(|line| {
+        let line = line.trim();
+        line.strip_prefix("//!").or_else(|| line.strip_prefix("///")).unwrap_or_default()
+    });
+    shown.map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned() + "\n").collect()
+}
+
+/// The string literals as they are written, also inside of macros, each with its line.
+pub(crate) fn strings(text: &str) -> Vec<Part> {
+    let mut found = Vec::new();
+    collect_strings(tokens(text), text, &mut found);
+    found
+}
+
+fn collect_strings(tokens: TokenStream, text: &str, found: &mut Vec<Part>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) if !text[group.span().byte_range()].starts_with('/') => {
+                collect_strings(group.stream(), text, found);
+            }
+            TokenTree::Literal(literal) => {
+                let written = &text[literal.span().byte_range()];
+                if written.ends_with(['"', '#']) {
+                    found.push(Part { line: literal.span().start().line, text: written.to_owned() });
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 fn mark(tokens: TokenStream, text: &str, kinds: &mut [Layer]) {
@@ -73,6 +109,21 @@ mod tests {
 
         assert_eq!(layers.code.split_whitespace().collect::<String>(), "fnf(){}fng(){}");
         assert_eq!(layers.comments.split_whitespace().collect::<String>(), "//!One.///Two./**three*/");
+    }
+
+    #[test]
+    fn documentation_keeps_its_lines() {
+        let text = "//! One.\n// no\nfn f() {\n    /// Two `a`.\n    g() // no\n}\n";
+
+        assert_eq!(documentation(text), "One.\n\n\nTwo `a`.\n\n\n");
+    }
+
+    #[test]
+    fn strings_are_found_inside_of_macros_and_not_in_comments() {
+        let found = strings("/// \"a\"\nf(1, 'x');\nwarn!(\n    \"b {c}\");\nr#\"d\"#");
+
+        let found: Vec<_> = found.iter().map(|part| (part.line, part.text.as_str())).collect();
+        assert_eq!(found, [(4, "\"b {c}\""), (5, "r#\"d\"#")]);
     }
 
     #[test]

@@ -1,13 +1,29 @@
 //! Where comments and strings of SQL begin and end, and what a file's header says.
 //!
-//! Text between dollar quotes is code here: it is the body of a function, and house rules hold inside it.
+//! Text between dollar quotes is code here: it is the body of a function, and house rules hold
+//! inside it.
 
 use super::layers::{Escapes, Layer, Layers, end_of_block_comment, end_of_line, end_of_quoted, stands_at};
+use super::markdown::Part;
 use super::words::in_identifier;
 
 /// Takes SQL apart; quoted names count as quoted text.
 pub(crate) fn layers(text: &str) -> Layers {
     Layers::split(text, stretch_at)
+}
+
+/// The texts between single quotes, each with the line it begins on.
+pub(crate) fn strings(text: &str) -> Vec<Part> {
+    let quoted = layers(text).quoted;
+    let mut line = 1;
+    let mut strings = Vec::new();
+    for (n, piece) in quoted.split('\'').enumerate() {
+        if n % 2 == 1 {
+            strings.push(Part { line, text: piece.to_owned() });
+        }
+        line += piece.matches('\n').count();
+    }
+    strings
 }
 
 /// The lines of the comment that opens a file, without their dashes.
@@ -50,6 +66,14 @@ mod tests {
     #[test]
     fn the_body_of_a_function_is_code() {
         assert!(layers("do $$ begin perform 1; end $$").code.contains("perform"));
+    }
+
+    #[test]
+    fn strings_are_found_between_their_quotes() {
+        let found = strings("select 'a b', \"c\"\n-- 'd'\nraise exception 'e f'");
+
+        let found: Vec<_> = found.iter().map(|part| (part.line, part.text.as_str())).collect();
+        assert_eq!(found, [(1, "a b"), (3, "e f")]);
     }
 
     #[test]

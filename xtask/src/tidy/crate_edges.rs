@@ -1,7 +1,8 @@
 //! Which crate may use which: the picture of the design as two tables.
 //!
-//! Tests and examples may use any foreign crate and, of ours, what the crate itself may use, the testkit and the private
-//! PostgreSQL. A package without a row is a fault, so a new crate is drawn here before it is used.
+//! Tests and examples may use any foreign crate and, of ours, what the crate itself may use, the
+//! testkit and the private PostgreSQL. A package without a row is a fault, so a new crate is drawn
+//! here before it is used.
 //!
 //! Next: [`manifest`], which reads a `Cargo.toml`.
 
@@ -105,7 +106,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Fault> {
     members.flat_map(|file| judge(workspace, file)).collect()
 }
 
-/// `bench/peers` is a workspace of its own, for rival crates.
+/// `bench/peers` is a workspace of its own, for crates of peers.
 fn is_member(path: &str) -> bool {
     let Some(directory) = path.strip_suffix("/Cargo.toml") else { return false };
     matches!(directory, "xtask" | "bench" | "chaos" | "examples/own_table")

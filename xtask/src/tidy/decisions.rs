@@ -1,4 +1,4 @@
-//! A decision is numbered, and tells its context, its alternatives and how it could turn out wrong.
+//! A decision is numbered, and states its context, its alternatives and how it could be wrong.
 
 use super::Fault;
 use super::numbering::{self, Numbered};

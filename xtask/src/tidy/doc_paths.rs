@@ -1,8 +1,8 @@
 //! A path named in a document exists.
 //!
-//! Judges links, which lead from the document, and code spans that name a place of this repository, which may be
-//! written from its root or from the document. Leaves alone what only looks like a path: routes, addresses, packages,
-//! patterns, and paths in fenced code.
+//! Judges links, which lead from the document, and code spans that name a place of this repository,
+//! which may be written from its root or from the document. Leaves alone what only looks like a
+//! path: routes, addresses, packages, patterns, and paths in fenced code.
 
 use super::Fault;
 use crate::reading::markdown::{Part, Parts};
@@ -31,7 +31,8 @@ fn judge(tree: &Tree, file: &File) -> Vec<Fault> {
     let missing = links.chain(spans);
     missing
         .map(|(path, line)| {
-            let sentence = format!("names {path}, which does not exist; a reader would look in vain, so name it right");
+            let sentence =
+                format!("names {path}, which does not exist; a reader would search in vain, so name it right");
             Fault::new(&*file.path, line, sentence)
         })
         .collect()

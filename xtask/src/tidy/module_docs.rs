@@ -30,7 +30,7 @@ fn judge(file: &File) -> Option<Fault> {
     if is_sentence(&paragraph.join(" ")) {
         return None;
     }
-    let sentence = "opens with words that make no sentence and so tell nothing; say in a full sentence what the file \
+    let sentence = "opens with words that make no sentence and so explain nothing; say in a full sentence what the file \
                     owns, promises and refuses";
     Some(Fault::new(&*file.path, first + 1, sentence))
 }

@@ -9,7 +9,8 @@ pub(super) struct Numbered<'a> {
     pub(super) path: &'a str,
 }
 
-/// The number of a stem such as `0007-words` or `0007_words`; the words are small letters, digits and the separator.
+/// The number of a stem such as `0007-words` or `0007_words`; the words are small letters, digits
+/// and the separator.
 pub(super) fn number_of(stem: &str, separator: char) -> Option<u32> {
     let (number, words) = stem.split_once(separator)?;
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == separator;
@@ -17,7 +18,8 @@ pub(super) fn number_of(stem: &str, separator: char) -> Option<u32> {
     well_formed.then(|| number.parse().ok()).flatten()
 }
 
-/// Judges files in the order of their paths: each number is one more than the one before, beginning with `first`.
+/// Judges files in the order of their paths: each number is one more than the one before, beginning
+/// with `first`.
 pub(super) fn judge(files: &[Numbered<'_>], first: u32) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut last = first.saturating_sub(1);

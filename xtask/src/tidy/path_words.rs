@@ -42,7 +42,7 @@ fn judge_names(file: &File) -> Vec<Fault> {
 }
 
 fn sentence(what: &str, word: &str) -> String {
-    format!("{what} has the word {word:?}, which fits everything and tells nothing; name what it owns or does")
+    format!("{what} has the word {word:?}, which fits everything and means nothing; name what it owns or does")
 }
 
 /// The names declared with this keyword, each with its line.
@@ -69,7 +69,8 @@ fn empty_end(name: &str) -> Option<String> {
     ends.into_iter().flatten().find(|word| EMPTY_WORDS.contains(&word.as_str())).cloned()
 }
 
-/// `HTTPInfo` is `http`, `info`: a word begins at a capital that follows or precedes a small letter.
+/// `HTTPInfo` is `http`, `info`: a word begins at a capital that follows or precedes a small
+/// letter.
 fn camel_words(name: &str) -> Vec<String> {
     let letters: Vec<char> = name.chars().collect();
     let mut words: Vec<String> = Vec::new();

@@ -1,7 +1,8 @@
 //! Tests wait for events, not for time.
 //!
-//! Refuses `sleep(` and `sleep_until(` in tests. Files named after faults may sleep, for an outage lasts as long as it
-//! lasts, and so may a line that says why: `// tidy: sleep because …`, beside it or above it.
+//! Refuses `sleep(` and `sleep_until(` in tests. Files named after faults may sleep, for an outage
+//! lasts as long as it lasts, and so may a line that says why: `// tidy: sleep because …`, beside
+//! it or above it.
 
 use super::Fault;
 use crate::reading::attributes::lines_for_tests;
@@ -44,7 +45,8 @@ fn is_test_file(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.split('/').any(|component| component == "tests")
 }
 
-/// Whether this line, or a comment that has the line above for itself, carries the mark with a reason.
+/// Whether this line, or a comment that has the line above for itself, carries the mark with a
+/// reason.
 fn is_excused(layers: &Layers, line: usize) -> bool {
     let nth = |layer: &str, line: usize| layer.lines().nth(line - 1).unwrap_or_default().trim().to_owned();
     let has_line_above = line > 1 && nth(&layers.code, line - 1).is_empty() && nth(&layers.quoted, line - 1).is_empty();

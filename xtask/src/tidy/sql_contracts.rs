@@ -1,8 +1,10 @@
-//! Every SQL file under a `sql` directory states its contract, is used in one place, and reads like the others.
+//! Every SQL file under a `sql` directory states its contract, is used in one place, and reads like
+//! the others.
 //!
-//! A query and a migration say what they lock, for that is what the next writer must know; a function says what it is
-//! for. A dump of a schema, `sql/schema.sql`, is for reading: it locks nothing, and a test compares it with what is
-//! made. Which queries are hot, and so must name their plan, only the plan tests know.
+//! A query and a migration say what they lock, for that is what the next writer must know; a
+//! function says what it is for. A dump of a schema, `sql/schema.sql`, is for reading: it locks
+//! nothing, and a test compares it with what is made. Which queries are hot, and so must name their
+//! plan, only the plan tests know.
 //!
 //! Next: [`mentions`], which finds where a file is used.
 
@@ -78,7 +80,8 @@ fn judge_keywords(file: &File) -> impl Iterator<Item = Fault> {
     faults.collect::<Vec<_>>().into_iter()
 }
 
-/// Each directory of migrations is numbered by itself. Its first file may have any number: older ones may have been retired.
+/// Each directory of migrations is numbered by itself. Its first file may have any number: older
+/// ones may have been retired.
 fn judge_migration_names(paths: &[&str]) -> Vec<Fault> {
     let mut faults = Vec::new();
     for directory in paths.chunk_by(|left, right| directory_of(left) == directory_of(right)) {

@@ -8,7 +8,8 @@ pub(super) fn faults(check: fn(&Tree) -> Vec<Fault>, files: &[(&str, &str)]) -> 
     found.map(|Fault { path, line, sentence }| format!("{path}:{line}: {sentence}")).collect()
 }
 
-/// Asserts that a check finds exactly one fault, at this place and with these words in its sentence.
+/// Asserts that a check finds exactly one fault, at this place and with these words in its
+/// sentence.
 #[track_caller]
 pub(super) fn assert_one_fault(check: fn(&Tree) -> Vec<Fault>, files: &[(&str, &str)], place: &str, words: &str) {
     let found = faults(check, files);
@@ -25,7 +26,7 @@ fn a_tree_that_keeps_every_rule_is_clean() {
     let report = run(&tree);
 
     assert!(report.is_clean(), "{report}");
-    assert_eq!(report.to_string(), "tidy: no fault in 2 files, 12 checks\n");
+    assert_eq!(report.to_string(), "tidy: no fault in 2 files, 14 checks\n");
 }
 
 #[test]
@@ -38,7 +39,7 @@ fn faults_of_all_checks_are_printed_with_their_place_and_check() {
     assert_eq!(lines.len(), 3, "{printed}");
     assert!(lines[0].starts_with("src/mod.rs:1: ") && lines[0].ends_with("[module-docs]"), "{printed}");
     assert!(lines[1].starts_with("src/mod.rs:1: ") && lines[1].ends_with("[path-words]"), "{printed}");
-    assert_eq!(lines[2], "tidy: 2 faults in 2 files, 12 checks");
+    assert_eq!(lines[2], "tidy: 2 faults in 2 files, 14 checks");
 }
 
 #[test]

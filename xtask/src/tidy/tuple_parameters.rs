@@ -1,7 +1,7 @@
 //! No function of our sources takes a tuple: what belongs together has a type with names.
 //!
-//! Tests may, and so may what a trait demands: its own definition is judged where it is ours. A tuple behind the name
-//! of a type is not seen.
+//! Tests may, and so may what a trait demands: its own definition is judged where it is ours. A
+//! tuple behind the name of a type is not seen.
 
 use syn::visit::{self, Visit};
 use syn::{Attribute, File as Source, FnArg, ItemImpl, ItemMod, Pat, Signature, Type};

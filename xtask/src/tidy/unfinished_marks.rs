@@ -1,6 +1,7 @@
 //! What is merged is finished, and every exception to a lint has a reason.
 //!
-//! Leaves `unwrap` to clippy, which knows types. Comments are searched in Rust and SQL, code in Rust.
+//! Leaves `unwrap` to clippy, which knows types. Comments are searched in Rust and SQL, code in
+//! Rust.
 
 use super::Fault;
 use crate::reading::attributes::Attribute;
@@ -46,7 +47,7 @@ fn is_bare(mark: &str) -> bool {
 
 fn judge_calls(code: &str) -> impl Iterator<Item = (usize, &'static str)> {
     let found = ["todo!", "unimplemented!"].into_iter().flat_map(|call| find_word(code, call));
-    found.map(|at| (line_of(code, at), "panics where work is missing; write it, or leave the door out until it exists"))
+    found.map(|at| (line_of(code, at), "panics where work is missing; write it, or leave the call out until it exists"))
 }
 
 fn judge_attribute(attribute: &Attribute) -> Vec<(usize, &'static str)> {

@@ -34,7 +34,8 @@ pub(super) struct Dependency {
 }
 
 impl Dependency {
-    /// Whether no user ever builds it: a dev-dependency, or shuttle behind the flag that only its tests set.
+    /// Whether no user ever builds it: a dev-dependency, or shuttle behind the flag that only its
+    /// tests set.
     pub(super) fn is_for_tests(&self) -> bool {
         let behind_flag = self.name == "shuttle" && self.condition.as_deref() == Some("cfg(shuttle)");
         self.section == Section::Dev || behind_flag
@@ -52,7 +53,8 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// Reads a manifest; `workspace` is the text of the root manifest, which may rename dependencies.
+    /// Reads a manifest; `workspace` is the text of the root manifest, which may rename
+    /// dependencies.
     pub(super) fn parse(workspace: &str, text: &str) -> Result<Self, String> {
         let workspace = DeTable::parse(workspace).map_err(|error| format!("the workspace: {}", error.message()))?;
         let document = DeTable::parse(text).map_err(|error| error.message().to_owned())?;

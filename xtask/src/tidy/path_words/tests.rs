@@ -1,4 +1,4 @@
-//! Made-up names, telling and empty ones.
+//! Made-up names, meaningful and empty ones.
 
 use super::*;
 use crate::tidy::tests::{assert_one_fault, faults};

@@ -1,7 +1,7 @@
 //! Finds the Rust file that uses an SQL file, by the strings that name it.
 //!
-//! A string names an SQL file when it is the end of its path: `"../../sql/jobs/claim.sql"`, `"jobs/claim.sql"` and
-//! `"claim.sql"` all name `sql/jobs/claim.sql`. Comments name nothing.
+//! A string names an SQL file when it is the end of its path: `"../../sql/jobs/claim.sql"`,
+//! `"jobs/claim.sql"` and `"claim.sql"` all name `sql/jobs/claim.sql`. Comments name nothing.
 
 use std::path::Path;
 

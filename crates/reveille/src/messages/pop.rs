@@ -4,18 +4,16 @@
 //! which goes away keeps nothing, and that a claim whose answer was lost is released at once. Makes neither queues nor
 //! partitions: whoever pops what is not there waits for it.
 //!
-//! Next: `resolve` (names to keys), `look` (keys to claims), `segment` (rows to messages), then
+//! Next: `resolve` (names to keys), `round` (keys to claims), `rows` (rows to messages), then
 //! [`super::settle`].
 
 mod claim;
 mod homeless;
-mod look;
 mod marks;
-mod names;
+mod request;
 mod resolve;
-mod segment;
-mod spaces;
-mod wish;
+mod round;
+mod rows;
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -32,9 +30,9 @@ use super::message::Batch;
 use super::name::{GroupName, PartitionName, QueueName};
 use crate::database::Registration;
 use crate::doctor::stranded;
-use look::Looker;
+use request::{Ask, Found};
 use resolve::Resolver;
-use wish::{Ask, Found};
+use round::Looker;
 
 /// The most messages one pop brings.
 pub(super) const BATCH_MAX: u32 = 10_000;

@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::marks::START;
-use super::wish::{Spot, Wish};
+use super::request::{Spot, Wish};
 use crate::database::{Connection, DatabaseError, Param};
 use crate::messages::ground::Ground;
 use crate::messages::ids::{GroupId, PartitionId};

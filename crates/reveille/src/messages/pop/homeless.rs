@@ -12,7 +12,7 @@ use reveille_wake::Cause;
 use tracing::{debug, warn};
 use uuid::Uuid;
 
-use super::wish::{Haul, Wish};
+use super::request::{Haul, Wish};
 use crate::database::DatabaseError;
 use crate::database::pauses::GIVE_BACK;
 use crate::messages::ground::Ground;

@@ -4,13 +4,15 @@
 //! comes into being, and then the names are resolved again. Promises that a consumer which comes back for what is known not to be
 //! there, or for a namespace of which nothing was said since, asks the database nothing.
 //!
-//! Next: [`super::look`].
+//! Next: [`super::round`].
+
+pub(super) mod names;
+mod spaces;
 
 use std::sync::Arc;
 
 use reveille_wake::DispatcherOptions;
 
-use super::spaces::{Asked, Spaces};
 use super::{Place, Pop};
 use crate::messages::catalog::NamedQueue;
 use crate::messages::error::MessagesError;
@@ -19,6 +21,7 @@ use crate::messages::group::{Groups, Subscriber};
 use crate::messages::ids::{PartitionId, QueueId};
 use crate::messages::key::{Key, Space};
 use crate::messages::name::{PartitionName, QueueName};
+use spaces::{Asked, Spaces};
 
 #[derive(Debug)]
 pub(super) struct Resolver {

@@ -9,15 +9,15 @@ use crate::messages::statements::NAMES;
 
 /// What became of names.
 #[derive(Debug, Default)]
-pub(super) struct Changed {
+pub(in crate::messages::pop) struct Changed {
     /// These keys mean something else now.
-    pub(super) keys: HashSet<Key>,
+    pub(in crate::messages::pop) keys: HashSet<Key>,
     /// Queues that are not there, though somebody's transaction has sent them something.
-    pub(super) sent: Vec<String>,
+    pub(in crate::messages::pop) sent: Vec<String>,
 }
 
 /// Asks about those of the keys that are names, in one statement.
-pub(super) async fn changed<'k>(
+pub(in crate::messages::pop) async fn changed<'k>(
     connection: &Connection,
     keys: impl Iterator<Item = &'k Key>,
 ) -> Result<Changed, DatabaseError> {

@@ -7,7 +7,7 @@ use reveille_wake::{Looked, RungKey, Stretch};
 
 use crate::messages::ids::{GroupId, QueueId};
 use crate::messages::key::Key;
-use crate::messages::pop::wish::{Found, Spot, Wish};
+use crate::messages::pop::request::{Found, Spot, Wish};
 
 /// What the database said of a spot after the claims.
 #[derive(Debug, Clone, Copy)]

@@ -17,8 +17,8 @@ use crate::messages::key::Key;
 use crate::messages::outbox;
 use crate::messages::pop::claim::Slots;
 use crate::messages::pop::marks::{Effort, Marks, START};
-use crate::messages::pop::segment::Claimed;
-use crate::messages::pop::wish::{Spot, Wish};
+use crate::messages::pop::request::{Spot, Wish};
+use crate::messages::pop::rows::Claimed;
 use crate::messages::statements::{DUES, SPREAD};
 
 /// While consumers are busy with what is due, what was pushed meanwhile is spread this often at least.

@@ -5,7 +5,7 @@
 //! and all of that was claimed. Then, for whoever is still without, one round trip: spread what was pushed, claim what is due, and ask when the next
 //! falls due. Nobody is told "nothing" before the outbox of foreign transactions was looked into.
 //!
-//! Next: [`super::segment`], which reads what was claimed; [`super::homeless`], for what finds no taker.
+//! Next: [`super::rows`], which reads what was claimed; [`super::homeless`], for what finds no taker.
 
 mod report;
 mod search;
@@ -18,9 +18,9 @@ use tokio_postgres::Row;
 use tracing::warn;
 
 use super::homeless::{self, Afloat};
-use super::names;
-use super::segment::Claimed;
-use super::wish::{Ask, Found, Spot, Wish};
+use super::request::{Ask, Found, Spot, Wish};
+use super::resolve::names;
+use super::rows::Claimed;
 use crate::database::{Connection, Purpose};
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;

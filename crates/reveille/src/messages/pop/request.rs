@@ -1,159 +1,143 @@
-//! A demand, from its question to what it gets.
+//! What a consumer asks for, and the demand that waits for it.
+//!
+//! A [`Pop`] names queues and a group, as its caller knows them. A [`Demand`] has the keys that those
+//! names were resolved to: it is what the dispatcher keeps while the consumer waits.
+//!
+//! Next: [`super::resolve`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use reveille_wake::DemandId;
-use tokio::time::Instant;
-
-use super::Pop;
-use crate::messages::error::MessagesError;
-use crate::messages::ids::{GroupId, LeaseId, PartitionId, QueueId};
+use crate::messages::group::Subscription;
 use crate::messages::key::Key;
-use crate::messages::message::{Batch, PartitionLease};
-use crate::messages::name::GroupName;
+use crate::messages::name::{GroupName, PartitionName, QueueName};
 
-/// What a demand asks for, beyond where.
+/// The most messages one pop brings.
+const BATCH_MAX: u32 = 10_000;
+/// The most partitions one pop brings.
+const PARTITIONS_MAX: u32 = 1000;
+
+/// What a consumer asks for.
+#[derive(Debug, Clone)]
+#[must_use = "it is popped by `Messages::pop`"]
+pub struct Pop {
+    pub(super) scope: Scope,
+    pub(super) group: GroupName,
+    pub(super) subscription: Subscription,
+    batch: u32,
+    partitions: u32,
+    auto_ack: bool,
+    pub(super) wait: Duration,
+}
+
+/// From where a pop takes messages.
+#[derive(Debug, Clone)]
+pub(super) enum Scope {
+    Queue(QueueName),
+    Partition(QueueName, PartitionName),
+    Space { namespace: Option<Arc<str>>, task: Option<Arc<str>> },
+}
+
+impl Pop {
+    /// From any partition of a queue.
+    pub fn queue(queue: QueueName) -> Self {
+        Self::from(Scope::Queue(queue))
+    }
+
+    /// From one partition of a queue.
+    pub fn partition(queue: QueueName, partition: PartitionName) -> Self {
+        Self::from(Scope::Partition(queue, partition))
+    }
+
+    /// From any queue of a namespace, those with the higher priority first.
+    pub fn namespace(namespace: impl Into<Arc<str>>) -> Self {
+        Self::from(Scope::Space { namespace: Some(namespace.into()), task: None })
+    }
+
+    /// From any queue of a task, those with the higher priority first.
+    pub fn task(task: impl Into<Arc<str>>) -> Self {
+        Self::from(Scope::Space { namespace: None, task: Some(task.into()) })
+    }
+
+    /// From any queue of a task within a namespace, those with the higher priority first.
+    pub fn namespace_and_task(namespace: impl Into<Arc<str>>, task: impl Into<Arc<str>>) -> Self {
+        Self::from(Scope::Space { namespace: Some(namespace.into()), task: Some(task.into()) })
+    }
+
+    fn from(scope: Scope) -> Self {
+        Self {
+            scope,
+            group: GroupName::queue_mode(),
+            subscription: Subscription::All,
+            batch: 1,
+            partitions: 1,
+            auto_ack: false,
+            wait: Duration::ZERO,
+        }
+    }
+
+    /// For which consumer group. Default: the consumers of a plain queue.
+    pub fn group(mut self, group: GroupName) -> Self {
+        self.group = group;
+        self
+    }
+
+    /// Where the group begins, if this pop is its first. Default: with everything there is.
+    pub fn subscription(mut self, subscription: Subscription) -> Self {
+        self.subscription = subscription;
+        self
+    }
+
+    /// How many messages at most, over all partitions. Default: 1; zero counts as one, more than
+    /// 10,000 as 10,000.
+    pub fn batch(mut self, messages: u32) -> Self {
+        self.batch = messages.clamp(1, BATCH_MAX);
+        self
+    }
+
+    /// From how many partitions at most. Default: 1; zero counts as one, more than 1,000 as 1,000.
+    pub fn partitions(mut self, partitions: u32) -> Self {
+        self.partitions = partitions.clamp(1, PARTITIONS_MAX);
+        self
+    }
+
+    /// The messages count as settled once they are popped: durably, before they are handed out. What
+    /// is lost on the way from here is lost. Default: they are leased.
+    pub fn auto_ack(mut self) -> Self {
+        self.auto_ack = true;
+        self
+    }
+
+    /// How long to wait for a message. Default: not at all; more than a day counts as a day.
+    pub fn wait(mut self, time: Duration) -> Self {
+        self.wait = time;
+        self
+    }
+}
+
+/// A pop that waits: for which keys, and for how much.
 #[derive(Debug)]
-pub(super) struct Ask {
+pub(super) struct Demand {
     pub(super) keys: Arc<[Key]>,
     pub(super) group: GroupName,
     pub(super) batch: usize,
     pub(super) partitions: usize,
-    pub(super) auto: bool,
+    pub(super) auto_ack: bool,
 }
 
-impl Ask {
+impl Demand {
     pub(super) fn of(pop: &Pop, keys: Arc<[Key]>) -> Self {
         Self {
             keys,
             group: pop.group.clone(),
             batch: pop.batch as usize,
             partitions: pop.partitions as usize,
-            auto: pop.auto_ack,
+            auto_ack: pop.auto_ack,
         }
     }
 
     /// For how many partitions there is room; none beyond one for each message.
     pub(super) fn slots(&self) -> usize {
         self.partitions.min(self.batch)
-    }
-}
-
-/// What a demand gets.
-#[derive(Debug)]
-pub(super) enum Found {
-    Batch(Haul),
-    /// The names it asked for mean something else now.
-    Again,
-    /// It was there, and cannot be given.
-    Refused(MessagesError),
-}
-
-/// What was claimed for one demand.
-#[derive(Debug)]
-pub(super) struct Haul {
-    pub(super) lease: LeaseId,
-    /// Before the claim was asked for.
-    pub(super) since: Instant,
-    pub(super) auto: bool,
-    pub(super) group: GroupName,
-    pub(super) partitions: Vec<PartitionLease>,
-}
-
-impl Haul {
-    pub(super) fn into_batch(self) -> Batch {
-        Batch { lease: (!self.auto).then_some(self.lease), group: self.group, partitions: self.partitions }
-    }
-
-    /// Whether another demand may have it: it could have claimed all of it itself.
-    pub(super) fn suits(&self, ask: &Ask) -> bool {
-        let messages: usize = self.partitions.iter().map(|partition| partition.messages.len()).sum();
-        !self.is_over()
-            && self.auto == ask.auto
-            && self.partitions.len() <= ask.partitions
-            && messages <= ask.batch
-            && self.partitions.iter().all(|partition| ask.keys.iter().any(|key| covers(key, partition)))
-    }
-}
-
-impl Haul {
-    /// A process that was stopped, or a line that stood still, may bring a claim after its end: others may have settled it
-    /// by now, and whoever got it could do nothing with it.
-    fn is_over(&self) -> bool {
-        let held = self.since.elapsed();
-        !self.auto && self.partitions.iter().any(|partition| partition.lease_time <= held)
-    }
-}
-
-fn covers(key: &Key, lease: &PartitionLease) -> bool {
-    match key {
-        Key::Claim { queue, group, partition } => {
-            *queue == lease.queue_id
-                && *group == lease.group_id
-                && partition.is_none_or(|partition| partition == lease.partition_id)
-        }
-        Key::Queue(_) | Key::Partition(..) | Key::Space(_) => false,
-    }
-}
-
-/// Where something may be claimed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Spot {
-    pub(super) queue: QueueId,
-    pub(super) group: GroupId,
-    pub(super) partition: Option<PartitionId>,
-}
-
-impl Spot {
-    pub(super) fn of(key: &Key) -> Option<Self> {
-        match key {
-            Key::Claim { queue, group, partition } => {
-                Some(Self { queue: *queue, group: *group, partition: *partition })
-            }
-            Key::Queue(_) | Key::Partition(..) | Key::Space(_) => None,
-        }
-    }
-
-    pub(super) fn key(self) -> Key {
-        Key::Claim { queue: self.queue, group: self.group, partition: self.partition }
-    }
-}
-
-/// A demand during a look.
-#[derive(Debug)]
-pub(super) struct Wish {
-    pub(super) id: DemandId,
-    pub(super) ask: Arc<Ask>,
-    /// Where the look is to look for it, the best first.
-    pub(super) spots: Vec<Spot>,
-    /// A name for this look's claims alone: releasing what one look lost must not touch what the next one brings.
-    pub(super) lease: LeaseId,
-    /// When the look began.
-    pub(super) since: Instant,
-    pub(super) claims: Vec<PartitionLease>,
-    /// Its names must be resolved again.
-    pub(super) again: bool,
-    pub(super) refused: Option<MessagesError>,
-}
-
-impl Wish {
-    pub(super) fn is_open(&self) -> bool {
-        self.claims.is_empty() && !self.again && self.refused.is_none()
-    }
-
-    pub(super) fn found(mut self) -> Option<(DemandId, Found)> {
-        let (id, again) = (self.id, self.again);
-        let found = match self.refused.take() {
-            Some(error) => Some(Found::Refused(error)),
-            None => self.into_haul().map(Found::Batch).or(again.then_some(Found::Again)),
-        };
-        Some((id, found?))
-    }
-
-    /// What it has in hand, if anything.
-    pub(super) fn into_haul(self) -> Option<Haul> {
-        let (auto, group) = (self.ask.auto, self.ask.group.clone());
-        let (lease, since) = (self.lease, self.since);
-        (!self.claims.is_empty()).then_some(Haul { lease, since, auto, group, partitions: self.claims })
     }
 }

@@ -1,12 +1,19 @@
-//! One look for everybody who waits.
+//! One claim round: messages for every demand that waits.
 //!
-//! First what needs no search: partitions that were just pushed to, and groups of which the last look left something due.
-//! That is all when everything else about a group is known: an earlier look searched it whole, every ring since said where,
-//! and all of that was claimed. Then, for whoever is still without, one round trip: spread what was pushed, claim what is due, and ask when the next
-//! falls due. Nobody is told "nothing" before the outbox of foreign transactions was looked into.
+//! Four steps, each for the claims that the one before left waiting:
+//! 1. `announced`: claim where messages are known to be;
+//! 2. `ready`: mark new partitions ready and claim ready ones;
+//! 3. `search`: the same for demands of whole namespaces and tasks;
+//! 4. `report`: tell the dispatcher what each key has, and the memory what the round showed.
 //!
-//! Next: [`super::rows`], which reads what was claimed; [`super::homeless`], for what finds no taker.
+//! Owns the connection of all claims. Promises that no key is called empty before the outboxes of its
+//! queue were moved into the log, and that claims which reach no consumer are given back.
+//!
+//! Next: [`super::claim`], [`super::rows`]; [`super::homeless`] for what finds no taker.
 
+mod announced;
+mod reach;
+mod ready;
 mod report;
 mod search;
 
@@ -17,186 +24,112 @@ use reveille_wake::{LookFailed, Looked, Round, Source};
 use tokio_postgres::Row;
 use tracing::warn;
 
+use super::claim::{Claim, Target};
 use super::homeless::{self, Afloat};
-use super::request::{Ask, Found, Spot, Wish};
+use super::memory::Memory;
+use super::request::Demand;
 use super::resolve::names;
-use super::rows::Claimed;
+use super::rows::ClaimRow;
 use crate::database::{Connection, Purpose};
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
 use crate::messages::group::Groups;
-use crate::messages::ids::{LeaseId, PartitionId};
+use crate::messages::ids::PartitionId;
 use crate::messages::key::Key;
+use crate::messages::outbox;
 use crate::messages::settle::{Settlement, pass_whole};
+use reach::{NextDue, Reach};
 use report::Report;
-use search::Pulse;
 
-pub(super) struct Looker {
+/// Claims messages for the dispatcher.
+pub(super) struct PopSource {
     ground: Arc<Ground>,
     groups: Arc<Groups>,
-    /// The lane's own connection, opened with the first look and again when it broke.
-    line: tokio::sync::Mutex<Option<Connection>>,
-    pulse: Mutex<Pulse>,
+    rounds: tokio::sync::Mutex<Rounds>,
     failure: Mutex<String>,
 }
 
-impl Source for Looker {
-    type Key = Key;
-    type Ask = Ask;
-    type Lease = Found;
+/// What one round leaves to the next.
+#[derive(Default)]
+struct Rounds {
+    /// Opened by the first round, and again when it broke.
+    connection: Option<Connection>,
+    memory: Memory,
+}
 
-    async fn look(&self, round: Round<Key, Ask>) -> Result<Looked<Key, Found>, LookFailed> {
-        let mut line = self.line.lock().await;
-        let looked = self.look_on(&mut line, &round).await;
+/// A round under way.
+struct ClaimRound<'r> {
+    ground: &'r Arc<Ground>,
+    connection: &'r Connection,
+    memory: &'r mut Memory,
+    claims: Vec<Claim>,
+    report: Report,
+}
+
+impl Source for PopSource {
+    type Key = Key;
+    type Ask = Demand;
+    type Lease = Box<Claim>;
+
+    async fn look(&self, round: Round<Key, Demand>) -> Result<Looked<Key, Box<Claim>>, LookFailed> {
+        let mut rounds = self.rounds.lock().await;
+        let looked = self.run(&mut rounds, &round).await;
         looked.map_err(|error| {
-            warn!(%error, "could not look for messages");
-            *self.failure() = told(&error);
+            warn!(%error, "could not claim messages");
+            *self.failure() = with_causes(&error);
             LookFailed
         })
     }
 
-    async fn release(&self, leases: Vec<Found>) {
-        let hauls = leases.into_iter().filter_map(|found| match found {
-            Found::Batch(haul) => Some(haul),
-            Found::Again | Found::Refused(_) => None,
-        });
-        homeless::give_back(&self.ground, hauls.collect()).await;
+    async fn release(&self, claims: Vec<Box<Claim>>) {
+        let claims = claims.into_iter().filter(|claim| claim.has_messages()).map(|claim| *claim);
+        homeless::give_back(&self.ground, claims.collect()).await;
     }
 
-    fn suits(&self, found: &Found, ask: &Ask) -> bool {
-        match found {
-            Found::Batch(haul) => haul.suits(ask),
-            Found::Again | Found::Refused(_) => false,
-        }
+    fn suits(&self, claim: &Box<Claim>, demand: &Demand) -> bool {
+        claim.suits(demand)
     }
 }
 
-impl Looker {
+impl PopSource {
     pub(super) fn new(ground: Arc<Ground>, groups: Arc<Groups>) -> Self {
-        let (line, pulse, failure) = (tokio::sync::Mutex::default(), Mutex::default(), Mutex::default());
-        Self { ground, groups, line, pulse, failure }
+        Self { ground, groups, rounds: tokio::sync::Mutex::default(), failure: Mutex::default() }
     }
 
-    /// What went wrong when a look last failed.
+    /// Why the last round that failed did.
     pub(super) fn last_failure(&self) -> MessagesError {
         MessagesError::Unavailable(self.failure().clone())
     }
 
-    async fn look_on(
+    async fn run(
         &self,
-        line: &mut Option<Connection>,
-        round: &Round<Key, Ask>,
-    ) -> Result<Looked<Key, Found>, MessagesError> {
-        let connection = match line {
+        Rounds { connection, memory }: &mut Rounds,
+        round: &Round<Key, Demand>,
+    ) -> Result<Looked<Key, Box<Claim>>, MessagesError> {
+        let connection = match connection {
             Some(connection) if !connection.is_closed() => connection,
-            _ => line.insert(self.ground.database.connection(Purpose::Lane(super::LOOKS[0])).await?),
+            _ => connection.insert(self.ground.database.connection(Purpose::Lane(super::LOOKS[0])).await?),
         };
-        let called: HashSet<&Key> = round.keys.iter().map(|rung| &rung.key).collect();
-        let mut wishes: Vec<Wish> = round.asked.iter().map(|asked| wish(asked, &called)).collect();
-        let mut report = Report::of(&round.keys);
+        let keys: HashSet<&Key> = round.keys.iter().map(|rung| &rung.key).collect();
+        let claims = round.asked.iter().enumerate().map(|(number, asked)| Claim::new(number, asked, &keys));
+        let (claims, report) = (claims.collect(), Report::of(&round.keys));
+        let mut claiming = ClaimRound { ground: &self.ground, connection, memory, claims, report };
 
-        report.changed = self.resolve_names(connection, &called, round, &mut wishes).await?;
-        let claiming = wishes.iter().filter(|wish| !wish.spots.is_empty()).map(|wish| wish.lease.0).collect();
-        let afloat = Afloat::new(&self.ground, claiming);
-        if let Err(error) = self.claim(connection, &mut wishes, &mut report).await {
-            homeless::put_back_acked(&self.ground, wishes);
+        claiming.check_names(&keys, round).await?;
+        let sent = claiming.claims.iter().filter(|claim| !claim.targets.is_empty());
+        let afloat = Afloat::new(&self.ground, sent.map(|claim| claim.lease.0).collect());
+        if let Err(error) = claiming.claim().await {
+            homeless::put_back_acked(&self.ground, claiming.claims);
             return Err(error);
         }
-        afloat.landed_but(wishes.iter().filter(|wish| wish.refused.is_some()).map(|wish| wish.lease.0).collect());
+        let refused = claiming.claims.iter().filter(|claim| claim.is_refused());
+        afloat.landed_but(refused.map(|claim| claim.lease.0).collect());
 
-        self.groups.forget(&report.gone());
-        let looked = report.looked(&called, wishes);
-        self.pulse().note(&called, &looked.more, &report);
+        self.groups.forget(&claiming.report.gone_groups());
+        let targets: Vec<Target> = keys.into_iter().filter_map(Target::of).collect();
+        let looked = claiming.report.looked(&targets, claiming.claims);
+        claiming.report.teach(claiming.memory, &targets, &looked.more);
         Ok(looked)
-    }
-
-    async fn claim(
-        &self,
-        connection: &Connection,
-        wishes: &mut [Wish],
-        report: &mut Report,
-    ) -> Result<(), MessagesError> {
-        self.claim_known(connection, wishes, report).await?;
-        self.search(connection, wishes, report).await?;
-        self.search_spaces(connection, wishes, report).await
-    }
-
-    async fn resolve_names(
-        &self,
-        connection: &Connection,
-        called: &HashSet<&Key>,
-        round: &Round<Key, Ask>,
-        wishes: &mut [Wish],
-    ) -> Result<HashSet<Key>, MessagesError> {
-        let mut changed = names::changed(connection, called.iter().copied()).await?;
-        if !changed.sent.is_empty() {
-            self.move_outbox(connection, &changed.sent).await?;
-            self.ground.bell.new_queue();
-            changed = names::changed(connection, called.iter().copied()).await?;
-        }
-        if !changed.keys.is_empty() {
-            for (wish, asked) in wishes.iter_mut().zip(&round.asked) {
-                wish.again = asked.keys.iter().any(|key| changed.keys.contains(key));
-            }
-        }
-        Ok(changed.keys)
-    }
-
-    /// Puts what was claimed into the hands of those it was claimed for.
-    async fn take(
-        &self,
-        connection: &Connection,
-        rows: &[Row],
-        wishes: &mut [Wish],
-        report: &mut Report,
-    ) -> Result<(), MessagesError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let partitions: Vec<PartitionId> = rows.iter().map(|row| Claimed(row).partition()).collect();
-        let entries = self.ground.catalog.describe(&self.ground.database, &partitions).await?;
-        for claimed in rows.iter().map(Claimed) {
-            let (Some(wish), Some(entry)) = (wishes.get_mut(claimed.consumer()), entries.get(&claimed.partition()))
-            else {
-                continue; // the queue was deleted in this moment, and the claim with it
-            };
-            if !claimed.is_leased() {
-                report.passed(claimed.group());
-                continue;
-            }
-            let lease = (!wish.ask.auto).then_some(wish.lease);
-            if let Err(error) = claimed.add_to(&mut wish.claims, entry, lease, &self.ground.seal) {
-                wish.refused = Some(error);
-            }
-        }
-        let leases = wishes.iter().filter(|wish| !wish.ask.auto).flat_map(|wish| &wish.claims);
-        self.ground.announce_ends(leases);
-        self.pass_hollow(connection, wishes, report).await
-    }
-
-    /// A lease of nothing but deleted messages has nothing for anybody: it is acked here, and the cursor goes on.
-    async fn pass_hollow(
-        &self,
-        connection: &Connection,
-        wishes: &mut [Wish],
-        report: &mut Report,
-    ) -> Result<(), MessagesError> {
-        let mut hollow = Vec::new();
-        for wish in wishes.iter_mut().filter(|wish| wish.refused.is_none()) {
-            wish.claims.retain(|claim| {
-                if !claim.messages.is_empty() {
-                    return true;
-                }
-                report.passed(claim.group_id);
-                hollow.push(Settlement::complete(claim));
-                false
-            });
-        }
-        Ok(pass_whole(connection, &hollow).await?)
-    }
-
-    fn pulse(&self) -> MutexGuard<'_, Pulse> {
-        self.pulse.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn failure(&self) -> MutexGuard<'_, String> {
@@ -204,28 +137,94 @@ impl Looker {
     }
 }
 
-impl std::fmt::Debug for Looker {
+impl std::fmt::Debug for PopSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Looker").finish_non_exhaustive()
+        f.debug_struct("PopSource").finish_non_exhaustive()
     }
 }
 
-fn wish(asked: &reveille_wake::Asked<Key, Ask>, called: &HashSet<&Key>) -> Wish {
-    let spots = asked.keys.iter().filter(|key| called.contains(key)).filter_map(Spot::of).collect();
-    Wish {
-        id: asked.id,
-        ask: Arc::clone(&asked.ask),
-        spots,
-        lease: LeaseId::random(),
-        since: tokio::time::Instant::now(),
-        claims: Vec::new(),
-        again: false,
-        refused: None,
+impl ClaimRound<'_> {
+    async fn claim(&mut self) -> Result<(), MessagesError> {
+        self.claim_announced().await?;
+        self.claim_ready().await?;
+        self.search_spaces().await
+    }
+
+    /// Finds out which of the keys that are names mean something else now. Their claims end here.
+    async fn check_names(&mut self, keys: &HashSet<&Key>, round: &Round<Key, Demand>) -> Result<(), MessagesError> {
+        let mut changed = names::changed(self.connection, keys.iter().copied()).await?;
+        if !changed.outboxes.is_empty() {
+            self.move_outbox(&changed.outboxes).await?;
+            self.ground.bell.new_queue();
+            changed = names::changed(self.connection, keys.iter().copied()).await?;
+        }
+        for (claim, asked) in self.claims.iter_mut().zip(&round.asked) {
+            if asked.keys.iter().any(|key| changed.keys.contains(key)) {
+                claim.names_changed();
+            }
+        }
+        self.report.names_changed = changed.keys;
+        Ok(())
+    }
+
+    /// Gives what was claimed to the claims it is for.
+    async fn take(&mut self, rows: &[Row]) -> Result<(), MessagesError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let partitions: Vec<PartitionId> = rows.iter().map(|row| ClaimRow(row).partition()).collect();
+        let entries = self.ground.catalog.describe(&self.ground.database, &partitions).await?;
+        for row in rows.iter().map(ClaimRow) {
+            let (Some(claim), Some(entry)) = (self.claims.get_mut(row.claim()), entries.get(&row.partition())) else {
+                continue; // the queue was deleted in this moment, and what was claimed with it
+            };
+            if !row.is_leased() {
+                self.report.passed(row.group());
+                continue;
+            }
+            let lease = (!claim.demand.auto_ack).then_some(claim.lease);
+            if let Err(error) = row.add_to(&mut claim.partitions, entry, lease, &self.ground.seal) {
+                claim.refuse(error);
+            }
+        }
+        let leased = self.claims.iter().filter(|claim| !claim.demand.auto_ack);
+        self.ground.announce_ends(leased.flat_map(|claim| &claim.partitions));
+        self.pass_hollow().await
+    }
+
+    /// A lease of nothing but deleted messages has nothing for a consumer: it is acked here, and the
+    /// cursor moves on.
+    async fn pass_hollow(&mut self) -> Result<(), MessagesError> {
+        let mut hollow = Vec::new();
+        for claim in self.claims.iter_mut().filter(|claim| !claim.is_refused()) {
+            for lease in claim.partitions.extract_if(.., |lease| lease.messages.is_empty()) {
+                self.report.passed(lease.group_id);
+                hollow.push(Settlement::complete(&lease));
+            }
+        }
+        Ok(pass_whole(self.connection, &hollow).await?)
+    }
+
+    /// Notes when targets are due next. Returns the queues whose outbox must be moved before a claim
+    /// may be called empty.
+    fn learn_next(&mut self, reach: &Reach, mut next: Vec<NextDue>) -> Vec<String> {
+        reach.teach(self.memory, &mut next);
+        self.report.learn_next(&self.claims, next)
+    }
+
+    /// Moves what callers' transactions have pushed into the logs. Other groups and nodes wait for it
+    /// too.
+    async fn move_outbox(&self, queues: &[String]) -> Result<(), MessagesError> {
+        let names: Vec<&str> = queues.iter().map(String::as_str).collect();
+        for (queue, partition) in outbox::move_ready(self.connection, &names).await? {
+            self.ground.bell.pushed(queue, &[partition]);
+        }
+        Ok(())
     }
 }
 
 /// The error and its causes, in one line.
-fn told(error: &MessagesError) -> String {
+fn with_causes(error: &MessagesError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {

@@ -17,13 +17,15 @@ use crate::messages::message::{Message, PartitionLease};
 use crate::messages::payload::Payload;
 use crate::messages::seal::Seal;
 
-/// One row of messages/pop/claim.sql, by the order of its columns.
+/// One row of messages/pop/claim.sql or messages/pop/claim_plain.sql: a partition, and a part of its
+/// messages. Read by the order of the columns, because to find one by its name costs a comparison of
+/// text for each column before it.
 #[derive(Clone, Copy)]
-pub(super) struct Claimed<'r>(pub(super) &'r Row);
+pub(super) struct ClaimRow<'r>(pub(super) &'r Row);
 
-impl Claimed<'_> {
-    /// The wish it is for.
-    pub(super) fn consumer(self) -> usize {
+impl ClaimRow<'_> {
+    /// The number of the claim it is for.
+    pub(super) fn claim(self) -> usize {
         usize::try_from(self.0.get::<_, i32>(0)).unwrap_or(usize::MAX)
     }
 
@@ -35,28 +37,28 @@ impl Claimed<'_> {
         PartitionId(self.0.get(2))
     }
 
-    /// Something is due now that was not leased.
+    /// More is ready in the partition than was leased.
     pub(super) fn has_more(self) -> bool {
         self.0.get(10)
     }
 
-    /// Otherwise the cursor only passed something.
+    /// Otherwise the cursor only moved past messages that nobody gets.
     pub(super) fn is_leased(self) -> bool {
         self.0.get(11)
     }
 
-    /// Adds this row to the claims of its consumer: rows of a partition come one after the other.
+    /// Adds this row to the leases of its claim: rows of a partition come one after the other.
     pub(super) fn add_to(
         self,
-        claims: &mut Vec<PartitionLease>,
+        leases: &mut Vec<PartitionLease>,
         entry: &PartitionEntry,
         lease: Option<LeaseId>,
         seal: &Seal,
     ) -> Result<(), MessagesError> {
-        if claims.last().is_none_or(|last| last.partition_id != entry.id || last.group_id != self.group()) {
-            claims.push(self.lease(entry, lease));
+        if leases.last().is_none_or(|last| last.partition_id != entry.id || last.group_id != self.group()) {
+            leases.push(self.lease(entry, lease));
         }
-        claims.last_mut().map_or(Ok(()), |claim| self.read_into(&mut claim.messages, seal))
+        leases.last_mut().map_or(Ok(()), |last| self.read_into(&mut last.messages, seal))
     }
 
     /// The lease on the partition, without its messages.

@@ -1,6 +1,8 @@
-//! Whether what was not there has come.
+//! Whether what did not exist has come.
 
 use std::collections::HashSet;
+
+use tokio_postgres::Row;
 
 use crate::database::{Connection, DatabaseError, Param};
 use crate::messages::ids::QueueId;
@@ -12,8 +14,8 @@ use crate::messages::statements::NAMES;
 pub(in crate::messages::pop) struct Changed {
     /// These keys mean something else now.
     pub(in crate::messages::pop) keys: HashSet<Key>,
-    /// Queues that are not there, though somebody's transaction has sent them something.
-    pub(in crate::messages::pop) sent: Vec<String>,
+    /// Queues that do not exist, though a caller's transaction has pushed to them.
+    pub(in crate::messages::pop) outboxes: Vec<String>,
 }
 
 /// Asks about those of the keys that are names, in one statement.
@@ -21,42 +23,82 @@ pub(in crate::messages::pop) async fn changed<'k>(
     connection: &Connection,
     keys: impl Iterator<Item = &'k Key>,
 ) -> Result<Changed, DatabaseError> {
-    let (mut queues, mut partitions, mut spaces) = (Vec::new(), Vec::new(), Vec::new());
-    for key in keys {
-        match key {
-            Key::Queue(name) => queues.push((key, name)),
-            Key::Partition(queue, name) => partitions.push((key, queue.0, name.as_str())),
-            Key::Space(space) => spaces.push((key, space)),
-            Key::Claim { .. } => {}
-        }
-    }
+    let question = Question::of(keys);
     let mut changed = Changed::default();
-    if queues.is_empty() && partitions.is_empty() && spaces.is_empty() {
+    if question.is_empty() {
         return Ok(changed);
     }
-    let names: Vec<&str> = queues.iter().map(|(_, name)| name.as_str()).collect();
-    let owners: Vec<i32> = partitions.iter().map(|(_, queue, _)| *queue).collect();
-    let parts: Vec<&str> = partitions.iter().map(|(_, _, name)| *name).collect();
-    let namespaces: Vec<Option<&str>> = spaces.iter().map(|(_, space)| space.namespace.as_deref()).collect();
-    let tasks: Vec<Option<&str>> = spaces.iter().map(|(_, space)| space.task.as_deref()).collect();
-    let params: [Param<'_>; 5] = [&names, &owners, &parts, &namespaces, &tasks];
+    let params: [Param<'_>; 5] = [
+        &question.queue_names,
+        &question.partition_queues,
+        &question.partition_names,
+        &question.namespaces,
+        &question.tasks,
+    ];
     for row in connection.query(&NAMES, &params).await? {
-        let place = usize::try_from(row.get::<_, i32>("o") - 1).unwrap_or(usize::MAX);
-        if let Some(name) = row.get::<_, Option<String>>("sent") {
-            changed.sent.push(name);
-            continue;
-        }
-        match row.get::<_, &str>("kind") {
-            "queue" => changed.keys.extend(queues.get(place).map(|(key, _)| (*key).clone())),
-            "partition" => changed.keys.extend(partitions.get(place).map(|(key, ..)| (*key).clone())),
-            _ => {
-                let Some((key, space)) = spaces.get(place) else { continue };
-                let there: Vec<QueueId> = row.get::<_, Vec<i32>>("queues").into_iter().map(QueueId).collect();
-                if there != space.known {
-                    changed.keys.insert((*key).clone());
-                }
-            }
+        match row.get::<_, Option<String>>("sent") {
+            Some(queue) => changed.outboxes.push(queue),
+            None => changed.keys.extend(question.changed_by(&row).cloned()),
         }
     }
     Ok(changed)
+}
+
+/// Keys that are names, kind by kind, and the columns that ask about them.
+#[derive(Default)]
+struct Question<'k> {
+    queues: Vec<&'k Key>,
+    queue_names: Vec<&'k str>,
+    partitions: Vec<&'k Key>,
+    partition_queues: Vec<i32>,
+    partition_names: Vec<&'k str>,
+    spaces: Vec<&'k Key>,
+    namespaces: Vec<Option<&'k str>>,
+    tasks: Vec<Option<&'k str>>,
+}
+
+impl<'k> Question<'k> {
+    fn of(keys: impl Iterator<Item = &'k Key>) -> Self {
+        let mut question = Self::default();
+        for key in keys {
+            match key {
+                Key::Queue(name) => {
+                    question.queues.push(key);
+                    question.queue_names.push(name.as_str());
+                }
+                Key::Partition(queue, name) => {
+                    question.partitions.push(key);
+                    question.partition_queues.push(queue.0);
+                    question.partition_names.push(name.as_str());
+                }
+                Key::Space(space) => {
+                    question.spaces.push(key);
+                    question.namespaces.push(space.namespace.as_deref());
+                    question.tasks.push(space.task.as_deref());
+                }
+                Key::Claim { .. } => {}
+            }
+        }
+        question
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queues.is_empty() && self.partitions.is_empty() && self.spaces.is_empty()
+    }
+
+    /// The key that a row of the answer is about, if it means something else now.
+    fn changed_by(&self, row: &Row) -> Option<&'k Key> {
+        let number = usize::try_from(row.get::<_, i32>("o") - 1).ok()?;
+        match row.get::<_, &str>("kind") {
+            "queue" => self.queues.get(number).copied(),
+            "partition" => self.partitions.get(number).copied(),
+            _ => self.spaces.get(number).copied().filter(|key| !has_queues(key, row)),
+        }
+    }
+}
+
+/// Whether a space still has the queues that its key was made with.
+fn has_queues(key: &Key, row: &Row) -> bool {
+    let there: Vec<QueueId> = row.get::<_, Vec<i32>>("queues").into_iter().map(QueueId).collect();
+    matches!(key, Key::Space(space) if space.known == there)
 }

@@ -69,10 +69,10 @@ statements! {
 
     /// Claim partitions and read what they lease.
     CLAIM = "messages/pop/claim.sql"
-        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, BOOL_ARRAY, INT4_ARRAY, INT8, BOOL, TIMESTAMPTZ_ARRAY);
+        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, INT4_ARRAY, UUID_ARRAY, BOOL_ARRAY, INT8, BOOL);
     /// The same for the common case.
     CLAIM_PLAIN = "messages/pop/claim_plain.sql"
-        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT4_ARRAY, INT8, TIMESTAMPTZ_ARRAY);
+        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8);
     /// Tell cursors what was pushed.
     SPREAD = "messages/pop/tell.sql" (INT4_ARRAY, TIMESTAMPTZ);
     /// When groups have something to claim next.

@@ -85,15 +85,15 @@ impl Slots {
         let durable = auto_acks.contains(&true);
         let bytes_max = fair_share(ground.options.pop_bytes_max, self.widest());
         let params: [Param<'_>; 9] = [
-            &self.column(|slot| slot.group.0),
             &self.column(|slot| slot.claim),
+            &self.column(|slot| slot.group.0),
+            &self.column(Slot::partition),
+            &self.column(|slot| slot.due_since),
             &self.column(|slot| slot.batch),
             &self.column(|slot| slot.nonce),
             &auto_acks,
-            &self.column(Slot::partition),
             &bytes_max,
             &durable,
-            &self.column(|slot| slot.due_since),
         ];
         let rows = connection.query(&CLAIM, &params).await?;
         let buried: i64 = rows.first().map_or(0, |row| row.get("buried"));
@@ -111,13 +111,13 @@ impl Slots {
             return Ok(Vec::new());
         }
         let params: [Param<'_>; 7] = [
-            &self.column(|slot| slot.group.0),
             &self.column(|slot| slot.claim),
+            &self.column(|slot| slot.group.0),
+            &self.column(Slot::partition),
+            &self.column(|slot| slot.due_since),
             &self.column(|slot| slot.batch),
             &self.column(|slot| slot.nonce),
-            &self.column(Slot::partition),
             &ground.options.pop_bytes_max,
-            &self.column(|slot| slot.due_since),
         ];
         connection.query(&CLAIM_PLAIN, &params).await
     }

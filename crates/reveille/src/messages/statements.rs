@@ -43,9 +43,9 @@ statements! {
 
     /// Append a flush to the logs of its partitions.
     APPEND = "messages/push/append.sql"
-        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY,
-         BYTEA_ARRAY, UUID_ARRAY, TEXT_ARRAY, UUID_ARRAY, INT8, INT4, BOOL, TEXT_ARRAY, UUID_ARRAY, UUID_ARRAY, INT4_ARRAY,
-         INT4_ARRAY, UUID_ARRAY, UUID_ARRAY);
+        (BOOL, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, UUID_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4, INT4_ARRAY,
+         INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, UUID_ARRAY, TEXT_ARRAY,
+         UUID_ARRAY, INT8, UUID_ARRAY, UUID_ARRAY);
     /// Take the heads of partitions.
     LOCK_HEADS = "messages/push/lock.sql" (INT4_ARRAY);
     /// Which keys were seen before.

@@ -11,11 +11,11 @@ as $reveille$
   select case
     when in_share <= 1 then in_start + greatest(in_share, 0)
     else least(in_start + in_share, (
-      select max(weighed.last_seq)
+      select pg_catalog.max(weighed.last_seq)
       from (
         select segment.last_seq,
-               sum(segment.bytes) over (order by segment.last_seq) - segment.bytes as before,
-               row_number() over (order by segment.last_seq) as place
+               pg_catalog.sum(segment.bytes) over (order by segment.last_seq) - segment.bytes as before,
+               pg_catalog.row_number() over (order by segment.last_seq) as place
         from {schema}.segment
         where segment.partition = in_partition
           and segment.last_seq > in_start

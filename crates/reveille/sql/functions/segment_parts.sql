@@ -14,9 +14,9 @@ as $reveille$
          segment.key_id,
          case
            when segment.only_grp <> in_grp
-             then array(select generate_series(segment.last_seq - segment.n + 1, segment.last_seq))
+             then array(select pg_catalog.generate_series(segment.last_seq - segment.n + 1, segment.last_seq))
            when segment.gone is not null
-             then array(select segment.last_seq - segment.n + position from unnest(segment.gone) as position)
+             then array(select segment.last_seq - segment.n + position from pg_catalog.unnest(segment.gone) as position)
          end,
          segment.ids[cut.lo:cut.hi],
          segment.transaction_ids[cut.lo:cut.hi],

@@ -59,6 +59,8 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
         "remove_leftovers" "remove_leftovers.sql",
         "cursor_of" "cursor_of.sql",
         "head_of" "head_of.sql",
+        "segment_parts" "segment_parts.sql",
+        "lease_end" "lease_end.sql",
         "spread" "spread.sql",
         "make_cursors" "make_cursors.sql",
         "finish_group" "finish_group.sql",

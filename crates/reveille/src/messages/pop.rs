@@ -4,18 +4,17 @@
 //! which goes away keeps nothing, and that a claim whose answer was lost is released at once. Makes neither queues nor
 //! partitions: whoever pops what is not there waits for it.
 //!
-//! Next: `resolve` (names to keys), `look` (keys to claims), `segment` (rows to messages), then
+//! Next: `resolve` (names to keys), `round` (keys to claims), `rows` (rows to messages), then
 //! [`super::settle`].
 
 mod claim;
 mod homeless;
-mod look;
 mod marks;
-mod names;
+mod memory;
+mod request;
 mod resolve;
-mod segment;
-mod spaces;
-mod wish;
+mod round;
+mod rows;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,20 +26,16 @@ use super::Messages;
 use super::bell::MessageSource;
 use super::error::MessagesError;
 use super::ground::Ground;
-use super::group::{Groups, Subscription};
+use super::group::Groups;
 use super::key::Key;
 use super::message::Batch;
-use super::name::{GroupName, PartitionName, QueueName};
 use crate::doctor::stranded;
 use crate::service::Claims;
-use look::Looker;
+use request::Demand;
+pub use request::Pop;
 use resolve::Resolver;
-use wish::{Ask, Found};
+use round::PopSource;
 
-/// The most messages one pop brings.
-pub(super) const BATCH_MAX: u32 = 10_000;
-/// The most partitions one pop brings.
-pub(super) const PARTITIONS_MAX: u32 = 1000;
 /// The connection on which all pops of a process are served.
 pub(super) const LOOKS: [&str; 1] = ["pop"];
 /// How often names are resolved again in a row without a breath.
@@ -48,103 +43,6 @@ const AGAIN_MAX: u32 = 16;
 /// How many pops may resolve names at once; the others wait in line.
 const RESOLVING_MAX: usize = 64;
 const BREATH: Duration = Duration::from_millis(20);
-
-/// What a consumer asks for.
-#[derive(Debug, Clone)]
-#[must_use = "it is popped by `Messages::pop`"]
-pub struct Pop {
-    place: Place,
-    group: GroupName,
-    subscription: Subscription,
-    batch: u32,
-    partitions: u32,
-    auto_ack: bool,
-    wait: Duration,
-}
-
-/// Where to look.
-#[derive(Debug, Clone)]
-enum Place {
-    Queue(QueueName),
-    Partition(QueueName, PartitionName),
-    Space { namespace: Option<Arc<str>>, task: Option<Arc<str>> },
-}
-
-impl Pop {
-    /// From any partition of a queue.
-    pub fn queue(queue: QueueName) -> Self {
-        Self::at(Place::Queue(queue))
-    }
-
-    /// From one partition of a queue.
-    pub fn partition(queue: QueueName, partition: PartitionName) -> Self {
-        Self::at(Place::Partition(queue, partition))
-    }
-
-    /// From any queue of a namespace, those with the higher priority first.
-    pub fn namespace(namespace: impl Into<Arc<str>>) -> Self {
-        Self::at(Place::Space { namespace: Some(namespace.into()), task: None })
-    }
-
-    /// From any queue of a task, those with the higher priority first.
-    pub fn task(task: impl Into<Arc<str>>) -> Self {
-        Self::at(Place::Space { namespace: None, task: Some(task.into()) })
-    }
-
-    /// From any queue of a task within a namespace, those with the higher priority first.
-    pub fn namespace_and_task(namespace: impl Into<Arc<str>>, task: impl Into<Arc<str>>) -> Self {
-        Self::at(Place::Space { namespace: Some(namespace.into()), task: Some(task.into()) })
-    }
-
-    fn at(place: Place) -> Self {
-        Self {
-            place,
-            group: GroupName::queue_mode(),
-            subscription: Subscription::All,
-            batch: 1,
-            partitions: 1,
-            auto_ack: false,
-            wait: Duration::ZERO,
-        }
-    }
-
-    /// For which consumer group. Default: the consumers of a plain queue.
-    pub fn group(mut self, group: GroupName) -> Self {
-        self.group = group;
-        self
-    }
-
-    /// Where the group begins, if this pop is its first. Default: with everything there is.
-    pub fn subscription(mut self, subscription: Subscription) -> Self {
-        self.subscription = subscription;
-        self
-    }
-
-    /// How many messages at most, over all partitions. Default: 1; zero counts as one, more than 10,000 as 10,000.
-    pub fn batch(mut self, messages: u32) -> Self {
-        self.batch = messages.clamp(1, BATCH_MAX);
-        self
-    }
-
-    /// From how many partitions at most. Default: 1; zero counts as one, more than 1,000 as 1,000.
-    pub fn partitions(mut self, partitions: u32) -> Self {
-        self.partitions = partitions.clamp(1, PARTITIONS_MAX);
-        self
-    }
-
-    /// The messages count as settled once they are popped: durably, before they are handed out. What is lost on the way
-    /// from here is lost. Default: they are leased.
-    pub fn auto_ack(mut self) -> Self {
-        self.auto_ack = true;
-        self
-    }
-
-    /// How long to wait for a message. Default: not at all; more than a day counts as a day.
-    pub fn wait(mut self, time: Duration) -> Self {
-        self.wait = time;
-        self
-    }
-}
 
 impl Messages {
     /// Messages for a consumer, or `None` when none came in time. They are leased to whoever got them until they are
@@ -165,8 +63,8 @@ impl Messages {
 pub(super) struct Popper {
     ground: Arc<Ground>,
     resolver: Arc<Resolver>,
-    looker: Arc<Looker>,
-    claims: Claims<MessageSource, Arc<Looker>>,
+    source: Arc<PopSource>,
+    claims: Claims<MessageSource, Arc<PopSource>>,
     /// How many may be resolving names.
     resolving: Arc<Semaphore>,
 }
@@ -176,9 +74,9 @@ impl Popper {
         let resolving = Arc::new(Semaphore::new(RESOLVING_MAX));
         let groups = Arc::new(Groups::new(ground));
         let resolver = Arc::new(Resolver::new(ground, &groups));
-        let looker = Arc::new(Looker::new(Arc::clone(ground), groups));
+        let source = Arc::new(PopSource::new(Arc::clone(ground), groups));
         let claims = Claims::new(ground.bell.notifier(), runner);
-        Self { ground: Arc::clone(ground), resolver, looker, claims, resolving }
+        Self { ground: Arc::clone(ground), resolver, source, claims, resolving }
     }
 
     async fn pop(&self, pop: &Pop) -> Result<Option<Batch>, MessagesError> {
@@ -191,20 +89,19 @@ impl Popper {
                 None => self.resolve(pop).await?,
             };
             self.ground.bell.meet(&keys);
-            let ask = Ask::of(pop, Arc::clone(&keys));
-            let ticket = handle.ask(keys, ask, until.map_or(Patience::Now, Patience::Until));
+            let demand = Demand::of(pop, Arc::clone(&keys));
+            let ticket = handle.ask(keys, demand, until.map_or(Patience::Now, Patience::Until));
             match ticket.map_err(overloaded)?.await {
-                Answer::Lease(Found::Batch(batch)) => return Ok(Some(batch.into_batch())),
-                Answer::Lease(Found::Refused(error)) => return Err(error),
-                Answer::Lease(Found::Again) => {
-                    self.resolver.forget(pop);
-                    agains += 1;
-                }
+                Answer::Lease(claim) => match claim.into_batch()? {
+                    Some(batch) => return Ok(Some(batch)),
+                    None => self.resolver.forget(pop),
+                },
                 Answer::Nothing => return Ok(None),
-                Answer::Failed => return Err(self.looker.last_failure()),
+                Answer::Failed => return Err(self.source.last_failure()),
                 Answer::Refused(refused) => return Err(overloaded(refused)),
                 Answer::Closed => return Err(MessagesError::Closed),
             }
+            agains += 1;
             if agains % AGAIN_MAX == 0 {
                 if until.is_none() {
                     return Ok(None);
@@ -236,11 +133,11 @@ impl Popper {
         }
     }
 
-    fn handle(&self) -> &DispatcherHandle<Arc<Looker>> {
+    fn handle(&self) -> &DispatcherHandle<Arc<PopSource>> {
         self.claims.handle(|| {
             let options = &self.ground.options;
             let waiting = DispatcherOptions::default().max_demands(options.waiters_max);
-            (Arc::clone(&self.looker), waiting.pace(options.pace).backoff(options.backoff))
+            (Arc::clone(&self.source), waiting.pace(options.pace).backoff(options.backoff))
         })
     }
 }

@@ -43,9 +43,9 @@ statements! {
 
     /// Append a flush to the logs of its partitions.
     APPEND = "messages/push/append.sql"
-        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY,
-         BYTEA_ARRAY, UUID_ARRAY, TEXT_ARRAY, UUID_ARRAY, INT8, INT4, BOOL, TEXT_ARRAY, UUID_ARRAY, UUID_ARRAY, INT4_ARRAY,
-         INT4_ARRAY, UUID_ARRAY, UUID_ARRAY);
+        (BOOL, TEXT_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, UUID_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4, INT4_ARRAY,
+         INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, UUID_ARRAY, TEXT_ARRAY,
+         UUID_ARRAY, INT8, UUID_ARRAY, UUID_ARRAY);
     /// Take the heads of partitions.
     LOCK_HEADS = "messages/push/lock.sql" (INT4_ARRAY);
     /// Which keys were seen before.
@@ -69,10 +69,10 @@ statements! {
 
     /// Claim partitions and read what they lease.
     CLAIM = "messages/pop/claim.sql"
-        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, BOOL_ARRAY, INT4_ARRAY, INT8, BOOL, TIMESTAMPTZ_ARRAY);
+        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, INT4_ARRAY, UUID_ARRAY, BOOL_ARRAY, INT8, BOOL);
     /// The same for the common case.
     CLAIM_PLAIN = "messages/pop/claim_plain.sql"
-        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, INT4_ARRAY, INT8, TIMESTAMPTZ_ARRAY);
+        (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8);
     /// Tell cursors what was pushed.
     SPREAD = "messages/pop/tell.sql" (INT4_ARRAY, TIMESTAMPTZ);
     /// When groups have something to claim next.

@@ -70,6 +70,22 @@ async fn statements_of_pops_read_no_large_table_from_end_to_end() {
     }
 }
 
+/// A function that is called instead is planned anew in every call, and hides what it reads.
+#[tokio::test]
+async fn the_functions_that_claims_share_become_part_of_their_plans() {
+    let (_db, client) = skewed().await;
+
+    for statement in ["messages/pop/claim.sql", "messages/pop/claim_plain.sql"].map(named) {
+        let plan = generic_plan(&client, &SchemaName::default(), statement).await;
+        for function in ["segment_parts", "lease_end", "cursor_of", "head_of"] {
+            let call = format!("Function Scan on {function}");
+            assert!(statement.sql.contains(function), "{} does not use {function}", statement.name);
+            assert!(!plan.contains(&call), "{} calls {function}:\n{plan}", statement.name);
+        }
+        assert!(plan.contains("segment_pkey"), "{} reads segments otherwise:\n{plan}", statement.name);
+    }
+}
+
 /// The same for what a spread does: its statements are inside a function, so it is run and what it touched is counted.
 #[tokio::test]
 async fn a_spread_touches_what_is_fresh_and_not_what_is_idle() {

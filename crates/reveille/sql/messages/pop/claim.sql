@@ -1,66 +1,68 @@
--- Claim partitions for consumers and read what they lease.
--- Slots, the consumer that has waited longest first: $1 group, $2 consumer, $3 messages the consumer wants in all, $4 its
--- nonce, $5 whether it acks by being served, $6 the partition it names (null for any). One slot is room for one partition.
--- $7 the most bytes each partition may bring, unless its first segment alone has more. $8 whether the claim waits for the disk.
--- $9 since when it must be due, of slots for any partition; what is due since before is left for a search from the start.
--- A row for each claimed partition and segment of it; also a row without segment for what was only passed (dead, too old), and
--- one for each group of which more is due than the consumers whose slots met it have room for. Every row says how many
--- messages the whole claim sent to the dead letters.
+-- Claim partitions for consumers, and read the messages that they lease.
+--
+-- A slot is room for one partition. Slots, the consumer that has waited longest first:
+--   $1 consumer    its number, returned with what it gets
+--   $2 group
+--   $3 partition   the one it wants; null for any that is due
+--   $4 due since   for any partition; what was due before is left to a search from the start
+--   $5 batch       how many messages the consumer wants, over all its slots
+--   $6 nonce       fences the lease
+--   $7 auto ack    the messages are acked by being claimed
+-- For all slots:
+--   $8 bytes       the most that one partition brings, unless its first segment alone has more
+--   $9 durable     the commit waits for the disk
+--
+-- Returns a row for each leased partition and segment of it. A row without a segment is a partition
+-- whose cursor only moved past messages that nobody gets (dead, expired), or a group that has more
+-- due than its consumers have room for. Every row has the number of messages that the whole
+-- statement sent to the dead letters.
 -- locks:  the claimed cursors, skipping locked ones; nothing else
 -- plan:   index scan using cursor_due
 -- fences: every claim has a new epoch and its consumer's nonce
 with slot as materialized (
   select slot.*, row_number() over (partition by slot.grp, slot.named is null order by slot.o) as place
-  from unnest($1::int[], $2::int[], $3::int[], $4::uuid[], $5::boolean[], $6::int[], $9::timestamptz[])
-    with ordinality as slot (grp, consumer, batch, nonce, auto, named, since, o)
-  where set_config('synchronous_commit', case when $8::boolean then 'on' else 'off' end, true) is not null
+  from unnest($1::int[], $2::int[], $3::int[], $4::timestamptz[], $5::int[], $6::uuid[], $7::boolean[]) with ordinality
+    as slot (consumer, grp, named, since, batch, nonce, auto, o)
+  where set_config('synchronous_commit', case when $9::boolean then 'on' else 'off' end, true) is not null
     and not exists (select from {schema}.switch where switch.name = 'pop_paused' and switch.engaged)
-), asking as (
-  select wanted.grp, wanted.places, wanted.since
+), due as materialized (
+  -- The n-th due partition of a group goes to its n-th slot.
+  select slot.consumer, slot.batch, slot.nonce as new_nonce, slot.auto, slot.o, ranked.*
   from (
-    select slot.grp, count(*) as places, min(slot.since) as since from slot where slot.named is null group by slot.grp
-  ) as wanted
-  join {schema}.consumer_group on consumer_group.id = wanted.grp
-  join {schema}.queue on queue.id = consumer_group.queue
-  where not queue.paused
-), found as materialized (
-  select asking.grp, due.*, row_number() over (partition by asking.grp order by due.due_at) as place
-  from asking
-  cross join lateral (
-    select cursor.ctid as tid, cursor.partition, cursor.committed, cursor.upto, cursor.due_at, cursor.lease_until,
-           cursor.failures, cursor.deliveries
-    from {schema}.cursor
-    where cursor.grp = asking.grp and cursor.due_at >= asking.since and cursor.due_at <= statement_timestamp()
-    order by cursor.due_at
-    limit asking.places
-    for update skip locked
-  ) as due
+    select held.*, row_number() over (partition by held.grp order by held.due_at) as place
+    from (
+      select slot.grp, count(*) as slots, min(slot.since) as since from slot where slot.named is null group by slot.grp
+    ) as asking
+    join {schema}.consumer_group on consumer_group.id = asking.grp
+    join {schema}.queue on queue.id = consumer_group.queue
+    cross join lateral (
+      select cursor.ctid as tid, cursor.*
+      from {schema}.cursor
+      where cursor.grp = asking.grp and cursor.due_at >= asking.since and cursor.due_at <= statement_timestamp()
+      order by cursor.due_at
+      limit asking.slots
+      for update skip locked
+    ) as held
+    where not queue.paused
+  ) as ranked
+  join slot on slot.grp = ranked.grp and slot.place = ranked.place and slot.named is null
 ), named as materialized (
-  select slot.grp, seen.tid, cursor.partition, cursor.committed, cursor.upto, cursor.due_at, cursor.lease_until,
-         cursor.failures, cursor.deliveries, slot.place
+  select slot.consumer, slot.batch, slot.nonce as new_nonce, slot.auto, slot.o, seen.tid, held.*, slot.place
   from (select * from slot where slot.named is not null order by slot.named, slot.grp) as slot
   cross join lateral {schema}.cursor_of(slot.named, slot.grp) as seen
   cross join lateral {schema}.head_of(slot.named) as head
   cross join lateral (
-    select *
+    select cursor.*
     from {schema}.cursor
     where cursor.ctid = seen.tid
-      -- What is due and has nothing is not left so: whoever waits for it would look for ever.
+      -- A cursor that is due without a message is claimed too, so that its due time is cleared:
+      -- otherwise consumers would be woken for it again and again.
       and (head.next_seq - 1 > cursor.committed or cursor.due_at is not null)
       and (cursor.due_at is null or cursor.due_at <= statement_timestamp())
     for update skip locked
-  ) as cursor
-), candidate as materialized (
-  select slot.consumer, slot.batch, slot.nonce, slot.auto, slot.o, slot.grp, found.tid, found.partition, found.committed,
-         found.upto, found.due_at, found.lease_until, found.failures, found.deliveries
-  from found
-  join slot on slot.grp = found.grp and slot.place = found.place and slot.named is null
-  union all
-  select slot.consumer, slot.batch, slot.nonce, slot.auto, slot.o, slot.grp, named.tid, named.partition, named.committed,
-         named.upto, named.due_at, named.lease_until, named.failures, named.deliveries
-  from named
-  join slot on slot.grp = named.grp and slot.place = named.place and slot.named = named.partition
+  ) as held
 ), placed as materialized (
+  -- `passed` is where the cursor stands once it has moved past retired and expired messages.
   select candidate.*, head.queue, head.next_seq - 1 as newest, head.last_at,
          queue.lease, queue.delay, queue.window_buffer, queue.paused, queue.dead_letters, queue.max_deliveries,
          greatest(
@@ -77,15 +79,17 @@ with slot as materialized (
            ) end,
            case when queue.ttl > '0' and head.last_at <= statement_timestamp() - queue.ttl then head.next_seq - 1 end
          ) as passed
-  from candidate
+  from (select * from due union all select * from named) as candidate
   cross join lateral {schema}.head_of(candidate.partition) as head
   join {schema}.queue on queue.id = head.queue
 ), visible as materialized (
   select placed.*,
-         -- A message that was claimed too often without a word from its consumer does not get another chance to kill one.
+         -- A message that was claimed too often without an answer gets no other chance to kill a consumer.
          placed.deliveries >= placed.max_deliveries and placed.passed = placed.committed
            and placed.newest > placed.committed and coalesce(placed.lease_until <= statement_timestamp(), true)
            and not placed.paused as poison,
+         -- Up to which message a claim may go: none during a pause, a lease or a window; with a delay
+         -- up to the first segment that is too young; else all.
          case
            when placed.paused or placed.lease_until > statement_timestamp() then placed.passed
            when placed.window_buffer > '0'
@@ -111,101 +115,83 @@ with slot as materialized (
            else placed.newest
          end as visible_to
   from placed
-), wanted as (
+), available as (
   select visible.*,
          visible.passed + visible.poison::int as start,
          case
-           -- What was claimed before and never answered for comes alone, so that one bad message is found among many.
+           -- What was claimed before without an answer comes alone, so that one bad message is found among many.
            when visible.deliveries - visible.failures > 1 and not visible.poison and visible.passed = visible.committed
              then least(1, greatest(0, visible.visible_to - visible.passed))
            else greatest(0, visible.visible_to - visible.passed - visible.poison::int)
-         end as there
+         end as messages
   from visible
 ), shared as materialized (
-  select wanted.*,
-         least(wanted.there, wanted.batch - coalesce(
-           sum(wanted.there) over (partition by wanted.consumer order by wanted.o rows between unbounded preceding and 1 preceding),
-           0)::bigint) as share
-  from wanted
+  -- A consumer's batch is filled slot by slot.
+  select available.*,
+         least(available.messages, available.batch - coalesce(sum(available.messages) over (
+           partition by available.consumer order by available.o rows between unbounded preceding and 1 preceding
+         ), 0)::bigint) as share
+  from available
 ), taken as materialized (
   select shared.*,
-         case
-           when shared.share <= 0 then 0
-           when shared.share = 1 then 1
-           else least(shared.share, (
-             select max(weighed.last_seq)
-             from (
-               select segment.last_seq,
-                      sum(segment.bytes) over (order by segment.last_seq) - segment.bytes as before,
-                      row_number() over (order by segment.last_seq) as place
-               from {schema}.segment
-               where segment.partition = shared.partition
-                 and segment.last_seq > shared.start
-                 and segment.last_seq <= (
-                   select ending.last_seq
-                   from {schema}.segment as ending
-                   where ending.partition = shared.partition and ending.last_seq >= shared.start + shared.share
-                   order by ending.last_seq
-                   limit 1
-                 )
-             ) as weighed
-             where weighed.place = 1 or weighed.before < $7::bigint
-           ) - shared.start)
-         end as take,
+         ending.through - shared.start as take,
          -- Its consumer has no room for it, and nothing else is to be written: it stays due as it is.
-         shared.there > 0 and shared.share <= 0 and shared.start = shared.committed
+         shared.messages > 0 and shared.share <= 0 and shared.start = shared.committed
            and coalesce(shared.due_at <= statement_timestamp(), false) as left_due
   from shared
+  cross join lateral {schema}.lease_end(shared.partition, shared.start, shared.share, $8::bigint) as ending
+), decided as materialized (
+  -- `settled_to` is where the cursor stands afterwards: past what nobody gets, and past what is acked
+  -- by being claimed.
+  select taken.*,
+         taken.take > 0 and not taken.auto as leases,
+         taken.start + case when taken.auto then taken.take else 0 end as settled_to
+  from taken
+  where not taken.left_due
 ), claimed as (
   update {schema}.cursor
-  set committed = taken.start + case when taken.auto then taken.take else 0 end,
-      upto = greatest(cursor.upto, taken.newest),
-      failures = case when taken.start > taken.committed or (taken.auto and taken.take > 0) then 0 else cursor.failures end,
-      deliveries = case
-        when taken.auto and taken.take > 0 then 0
-        when taken.start > taken.committed then least(taken.take, 1)::int
-        when taken.take > 0 then cursor.deliveries + 1
-        else cursor.deliveries
-      end,
+  set committed = decided.settled_to,
+      upto = greatest(cursor.upto, decided.newest),
+      failures = case when decided.settled_to > decided.committed then 0 else cursor.failures end,
+      deliveries = case when decided.settled_to > decided.committed then 0 else cursor.deliveries end + decided.leases::int,
       due_at = case
-        when taken.take > 0 and not taken.auto then statement_timestamp() + taken.lease
-        when taken.lease_until > statement_timestamp() then taken.lease_until
+        when decided.leases then statement_timestamp() + decided.lease
+        when decided.lease_until > statement_timestamp() then decided.lease_until
         -- Never cleared while this cursor, on the row we hold, was told of more: see docs/messages.md, rule R3.
-        when greatest(cursor.upto, taken.newest) <= taken.start + case when taken.auto then taken.take else 0 end then null
-        when taken.visible_to > taken.start + case when taken.auto then taken.take else 0 end then
-          case when taken.auto and taken.take > 0 then statement_timestamp() else coalesce(cursor.due_at, statement_timestamp()) end
-        when taken.paused then coalesce(cursor.due_at, statement_timestamp())
-        when taken.window_buffer > '0' and taken.last_at + taken.window_buffer > statement_timestamp()
-          then taken.last_at + taken.window_buffer
-        when taken.delay > '0' then coalesce((
-          select segment.at + taken.delay
+        when greatest(cursor.upto, decided.newest) <= decided.settled_to then null
+        -- Partitions that were served go to the end of the line.
+        when decided.visible_to > decided.settled_to and decided.take > 0 then statement_timestamp()
+        when decided.visible_to > decided.settled_to or decided.paused then coalesce(cursor.due_at, statement_timestamp())
+        when decided.window_buffer > '0' and decided.last_at + decided.window_buffer > statement_timestamp()
+          then decided.last_at + decided.window_buffer
+        when decided.delay > '0' then coalesce((
+          select segment.at + decided.delay
           from {schema}.segment
-          where segment.partition = taken.partition
-            and segment.last_seq > taken.start
-            and segment.at > statement_timestamp() - taken.delay
+          where segment.partition = decided.partition
+            and segment.last_seq > decided.start
+            and segment.at > statement_timestamp() - decided.delay
           order by segment.last_seq
           limit 1
         ), statement_timestamp())
         else statement_timestamp()
       end,
-      -- An ended lease is void once the cursor has moved past it.
       lease_until = case
-        when taken.take > 0 and not taken.auto then statement_timestamp() + taken.lease
-        when taken.take > 0 or taken.start > taken.committed then null
+        when decided.leases then statement_timestamp() + decided.lease
+        -- An ended lease is void once the cursor has moved past it.
+        when decided.settled_to > decided.committed then null
         else cursor.lease_until
       end,
-      leased_through = case when taken.take > 0 then taken.start + taken.take else cursor.leased_through end,
-      epoch = case when taken.take > 0 then cursor.epoch + 1 else cursor.epoch end,
-      nonce = case when taken.take > 0 then taken.nonce else cursor.nonce end
-  from taken
-  where cursor.ctid = taken.tid and not taken.left_due
-  returning taken.consumer, cursor.grp, cursor.partition, taken.queue, cursor.epoch, taken.take, taken.start,
-            taken.start + taken.take as through, cursor.deliveries, cursor.failures,
-            extract(epoch from cursor.lease_until - statement_timestamp())::float8 as lease_s,
-            coalesce(cursor.due_at <= statement_timestamp(), false) as more
+      leased_through = case when decided.take > 0 then decided.start + decided.take else cursor.leased_through end,
+      epoch = cursor.epoch + (decided.take > 0)::int,
+      nonce = case when decided.take > 0 then decided.new_nonce else cursor.nonce end
+  from decided
+  where cursor.ctid = decided.tid
+  returning decided.consumer, cursor.grp, cursor.partition, decided.start, decided.start + decided.take as through,
+            cursor.deliveries, extract(epoch from cursor.lease_until - statement_timestamp())::float8 as lease_s,
+            coalesce(cursor.due_at <= statement_timestamp(), false) as more, decided.take > 0 as leased
 ), poisoned as materialized (
   -- By itself, because nearly always there is none: the planner would go through all pairs of claims to find that out.
-  select taken.* from taken where taken.poison and taken.dead_letters
+  select decided.* from decided where decided.poison and decided.dead_letters
 ), buried as (
   insert into {schema}.dead_letter
     (queue, partition, grp, seq, message_id, transaction_id, trace_id, producer, key_id, payload, pushed_at, failures,
@@ -229,49 +215,18 @@ with slot as materialized (
 ), answer as (
   select * from claimed
   union all
-  select *
-  from (
-    -- One says it for the group.
-    select distinct on (taken.grp) taken.consumer, taken.grp, taken.partition, taken.queue, 0::bigint as epoch, taken.take,
-           taken.start, taken.start as through, taken.deliveries, taken.failures, null::float8 as lease_s, true as more
+  (
+    -- One row says for the group that more is due.
+    select distinct on (taken.grp) taken.consumer, taken.grp, taken.partition, taken.start, taken.start, taken.deliveries,
+           null::float8, true, false
     from taken
     where taken.left_due
     order by taken.grp
-  ) as left_due
+  )
 )
-select claimed.consumer, claimed.grp, claimed.partition, claimed.queue, claimed.epoch, claimed.start, claimed.through,
-       claimed.deliveries, claimed.failures, claimed.lease_s, claimed.more, claimed.take > 0 as leased,
-       part.first, part.at, part.key_id, part.gone, part.ids, part.transaction_ids, part.payloads, part.trace_ids, part.producers,
-       (select count(*) from buried) as buried
-from answer as claimed
-left join lateral (
-  select segment.last_seq,
-         greatest(claimed.start + 1, segment.last_seq - segment.n + 1) as first,
-         segment.at, segment.key_id,
-         case
-           when segment.only_grp <> claimed.grp
-             then array(select generate_series(segment.last_seq - segment.n + 1, segment.last_seq))
-           when segment.gone is not null
-             then array(select segment.last_seq - segment.n + position from unnest(segment.gone) as position)
-         end as gone,
-         segment.ids[cut.lo:cut.hi] as ids,
-         segment.transaction_ids[cut.lo:cut.hi] as transaction_ids,
-         segment.payloads[cut.lo:cut.hi] as payloads,
-         segment.trace_ids[cut.lo:cut.hi] as trace_ids,
-         segment.producers[cut.lo:cut.hi] as producers
-  from {schema}.segment
-  cross join lateral (
-    select greatest(1, claimed.start - segment.last_seq + segment.n + 1)::int as lo,
-           least(segment.n, claimed.through - segment.last_seq + segment.n)::int as hi
-  ) as cut
-  where segment.partition = case when claimed.take > 0 then claimed.partition end
-    and segment.last_seq > claimed.start
-    and segment.last_seq <= (
-      select ending.last_seq
-      from {schema}.segment as ending
-      where ending.partition = claimed.partition and ending.last_seq >= claimed.through
-      order by ending.last_seq
-      limit 1
-    )
+select answer.*, part.*, (select count(*) from buried) as buried
+from answer
+left join lateral {schema}.segment_parts(
+  case when answer.leased then answer.partition end, answer.start, answer.through, answer.grp
 ) as part on true
-order by claimed.consumer, claimed.partition, part.last_seq
+order by answer.consumer, answer.partition, part.first

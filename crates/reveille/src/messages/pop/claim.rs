@@ -1,136 +1,153 @@
-//! Slots for the claim statement, and the statement itself.
+//! What one claim round makes for one demand.
 //!
-//! A slot is room for one partition. Within one statement a group has either slots that name their partition or slots that
-//! take any: the same row must not be found twice.
+//! A [`Claim`] begins empty and open, with the targets that the round is about. The round adds the
+//! partitions it leases for it. At its end a claim is one of three: partitions for the consumer, an
+//! error for the consumer, or the order to resolve its names again.
+//!
+//! Next: `slots`, with the two statements that claim; then [`super::rows`].
+
+mod slots;
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
-use std::time::SystemTime;
+use std::sync::Arc;
 
-use tokio_postgres::Row;
-use uuid::Uuid;
+use reveille_wake::{Asked, DemandId};
+use tokio::time::Instant;
 
-use super::marks::START;
-use super::wish::{Spot, Wish};
-use crate::database::{Connection, DatabaseError, Param};
-use crate::messages::ground::Ground;
-use crate::messages::ids::{GroupId, PartitionId};
-use crate::messages::statements::{CLAIM, CLAIM_PLAIN};
+use super::request::Demand;
+use crate::messages::error::MessagesError;
+use crate::messages::ids::{GroupId, LeaseId, PartitionId, QueueId};
+use crate::messages::key::Key;
+use crate::messages::message::{Batch, PartitionLease};
+pub(super) use slots::Slots;
 
-/// More slots than this do not fit into one look; every demand has room for one partition at least.
-const SLOTS_MAX: usize = 4096;
-
-/// With less, a pop of a thousand partitions of which one is full would bring a handful of messages.
-const BYTES_EACH_MIN: i64 = 64 * 1024;
-
-/// Room for one partition, for the wish of this number.
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    number: usize,
-    group: GroupId,
-    /// `None` takes any.
-    partition: Option<PartitionId>,
-    since: SystemTime,
+/// Where a group may claim: one partition of a queue, or any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Target {
+    pub(super) queue: QueueId,
+    pub(super) group: GroupId,
+    pub(super) partition: Option<PartitionId>,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Slots {
-    groups: Vec<i32>,
-    consumers: Vec<i32>,
-    batches: Vec<i32>,
-    nonces: Vec<Uuid>,
-    autos: Vec<bool>,
-    named: Vec<Option<i32>>,
-    /// From where on what is due is read.
-    since: Vec<SystemTime>,
-    taken: HashSet<(GroupId, PartitionId)>,
-}
-
-impl Slots {
-    pub(super) fn is_empty(&self) -> bool {
-        self.groups.is_empty()
-    }
-
-    /// Room for any partitions of a group that are due since then.
-    pub(super) fn any(&mut self, number: usize, wish: &Wish, group: GroupId, since: SystemTime) {
-        for _ in 0..wish.ask.slots().min(SLOTS_MAX.saturating_sub(self.groups.len())).max(1) {
-            self.add(wish, Slot { number, group, partition: None, since });
+impl Target {
+    /// `None` for the key of something that does not exist yet.
+    pub(super) fn of(key: &Key) -> Option<Self> {
+        match key {
+            Key::Claim { queue, group, partition } => {
+                Some(Self { queue: *queue, group: *group, partition: *partition })
+            }
+            Key::Queue(_) | Key::Partition(..) | Key::Space(_) => None,
         }
     }
 
-    /// Room for this one, unless somebody has it already.
-    pub(super) fn named(&mut self, number: usize, wish: &Wish, group: GroupId, partition: PartitionId) {
-        if self.taken.insert((group, partition)) {
-            self.add(wish, Slot { number, group, partition: Some(partition), since: START });
-        }
+    pub(super) fn key(self) -> Key {
+        Key::Claim { queue: self.queue, group: self.group, partition: self.partition }
     }
 
-    /// What the wish is open for.
-    pub(super) fn spot(&mut self, number: usize, wish: &Wish, spot: Spot, since: SystemTime) {
-        match spot.partition {
-            None => self.any(number, wish, spot.group, since),
-            Some(partition) => self.named(number, wish, spot.group, partition),
-        }
+    pub(super) fn is_any_partition(self) -> bool {
+        self.partition.is_none()
     }
 
-    fn add(&mut self, wish: &Wish, slot: Slot) {
-        self.groups.push(slot.group.0);
-        self.consumers.push(i32::try_from(slot.number).unwrap_or(i32::MAX));
-        self.batches.push(i32::try_from(wish.ask.batch).unwrap_or(i32::MAX));
-        self.nonces.push(wish.lease.0);
-        self.autos.push(wish.ask.auto);
-        self.named.push(slot.partition.map(|partition| partition.0));
-        self.since.push(slot.since);
-    }
-
-    /// Claims, durably if something is acked by it. A crash after any other claim only brings the messages again.
-    pub(super) async fn claim(&self, connection: &Connection, ground: &Ground) -> Result<Vec<Row>, DatabaseError> {
-        if self.is_empty() {
-            return Ok(Vec::new());
-        }
-        let durable = self.autos.contains(&true);
-        let bytes_max = fair_share(ground.options.pop_bytes_max, self.widest());
-        let params: [Param<'_>; 9] = [
-            &self.groups,
-            &self.consumers,
-            &self.batches,
-            &self.nonces,
-            &self.autos,
-            &self.named,
-            &bytes_max,
-            &durable,
-            &self.since,
-        ];
-        let rows = connection.query(&CLAIM, &params).await?;
-        let buried: i64 = rows.first().map_or(0, |row| row.get("buried"));
-        ground.tally.buried.fetch_add(buried.unsigned_abs(), Ordering::Relaxed);
-        Ok(rows)
-    }
-
-    /// How many slots the consumer has that has most; those of one stand together.
-    fn widest(&self) -> usize {
-        self.consumers.chunk_by(|one, next| one == next).map(<[i32]>::len).max().unwrap_or(0)
-    }
-
-    /// The same for slots of plain queues that want one partition each and do not ack by it.
-    pub(super) async fn claim_plain(
-        &self,
-        connection: &Connection,
-        ground: &Ground,
-    ) -> Result<Vec<Row>, DatabaseError> {
-        if self.is_empty() {
-            return Ok(Vec::new());
-        }
-        let bytes_max = ground.options.pop_bytes_max;
-        let params: [Param<'_>; 7] =
-            [&self.groups, &self.consumers, &self.batches, &self.nonces, &self.named, &bytes_max, &self.since];
-        connection.query(&CLAIM_PLAIN, &params).await
+    fn covers(self, lease: &PartitionLease) -> bool {
+        self.queue == lease.queue_id
+            && self.group == lease.group_id
+            && self.partition.is_none_or(|partition| partition == lease.partition_id)
     }
 }
 
-/// What each of so many partitions may bring of a pop's bytes. Everybody in a statement has the share of the widest pop: a
-/// neighbour may get less than it had room for, never more.
-fn fair_share(bytes_max: i64, partitions: usize) -> i64 {
-    let each = bytes_max / i64::try_from(partitions).unwrap_or(i64::MAX).max(1);
-    each.max(BYTES_EACH_MIN.min(bytes_max))
+/// One demand in one claim round.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) id: DemandId,
+    /// Its place in the round, which names it in the statements.
+    pub(super) number: usize,
+    pub(super) demand: Arc<Demand>,
+    /// Where the round claims for it, the best first.
+    pub(super) targets: Vec<Target>,
+    /// The nonce of this round's claims alone: to release what one round lost must not touch what the
+    /// next one claims.
+    pub(super) lease: LeaseId,
+    /// When the round began, before any claim was sent.
+    since: Instant,
+    pub(super) partitions: Vec<PartitionLease>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Served if it has partitions, and waiting otherwise.
+    Open,
+    /// Its names mean something else now: the pop resolves them again.
+    NamesChanged,
+    /// There are messages, and they cannot be given.
+    Refused(MessagesError),
+}
+
+impl Claim {
+    /// A demand at the beginning of the round that is about these keys.
+    pub(super) fn new(number: usize, asked: &Asked<Key, Demand>, keys: &HashSet<&Key>) -> Self {
+        let targets = asked.keys.iter().filter(|key| keys.contains(key)).filter_map(Target::of).collect();
+        Self {
+            id: asked.id,
+            number,
+            demand: Arc::clone(&asked.ask),
+            targets,
+            lease: LeaseId::random(),
+            since: Instant::now(),
+            partitions: Vec::new(),
+            state: State::Open,
+        }
+    }
+
+    /// Whether it is still without messages, and may get some.
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.state, State::Open) && self.partitions.is_empty()
+    }
+
+    pub(super) fn has_messages(&self) -> bool {
+        matches!(self.state, State::Open) && !self.partitions.is_empty()
+    }
+
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.state, State::Refused(_))
+    }
+
+    pub(super) fn names_changed(&mut self) {
+        self.state = State::NamesChanged;
+    }
+
+    pub(super) fn refuse(&mut self, error: MessagesError) {
+        self.state = State::Refused(error);
+    }
+
+    /// What the consumer gets; `None` when its names must be resolved again.
+    pub(super) fn into_batch(self) -> Result<Option<Batch>, MessagesError> {
+        match self.state {
+            State::Open => {
+                let lease = (!self.demand.auto_ack).then_some(self.lease);
+                Ok(Some(Batch { lease, group: self.demand.group.clone(), partitions: self.partitions }))
+            }
+            State::NamesChanged => Ok(None),
+            State::Refused(error) => Err(error),
+        }
+    }
+
+    /// Whether another demand may have it: it could have claimed all of it itself.
+    pub(super) fn suits(&self, demand: &Demand) -> bool {
+        let messages: usize = self.partitions.iter().map(|partition| partition.messages.len()).sum();
+        let covered = |lease| demand.keys.iter().filter_map(Target::of).any(|target| target.covers(lease));
+        self.has_messages()
+            && !self.has_ended()
+            && self.demand.auto_ack == demand.auto_ack
+            && self.partitions.len() <= demand.partitions
+            && messages <= demand.batch
+            && self.partitions.iter().all(covered)
+    }
+
+    /// A process that was stopped, or a connection that stalled, may bring a claim after its lease
+    /// ended. Others may have settled the messages by then, and a consumer could not settle them.
+    fn has_ended(&self) -> bool {
+        let held = self.since.elapsed();
+        !self.demand.auto_ack && self.partitions.iter().any(|partition| partition.lease_time <= held)
+    }
 }

@@ -12,7 +12,7 @@ use reveille_wake::Cause;
 use tracing::{debug, warn};
 use uuid::Uuid;
 
-use super::wish::{Haul, Wish};
+use super::claim::Claim;
 use crate::database::DatabaseError;
 use crate::database::pauses::GIVE_BACK;
 use crate::messages::ground::Ground;
@@ -70,9 +70,9 @@ async fn release_lost(ground: Arc<Ground>, nonces: Vec<Uuid>) {
 }
 
 /// Gives back what no demand would have.
-pub(super) async fn give_back(ground: &Arc<Ground>, hauls: Vec<Haul>) {
-    let (acked, leased): (Vec<Haul>, Vec<Haul>) = hauls.into_iter().partition(|haul| haul.auto);
-    let nonces: Vec<Uuid> = leased.iter().map(|haul| haul.lease.0).collect();
+pub(super) async fn give_back(ground: &Arc<Ground>, claims: Vec<Claim>) {
+    let (acked, leased): (Vec<Claim>, Vec<Claim>) = claims.into_iter().partition(|claim| claim.demand.auto_ack);
+    let nonces: Vec<Uuid> = leased.iter().map(|claim| claim.lease.0).collect();
     if !nonces.is_empty()
         && let Err(error) = abandon(ground, &nonces).await
     {
@@ -82,18 +82,18 @@ pub(super) async fn give_back(ground: &Arc<Ground>, hauls: Vec<Haul>) {
     if !acked.is_empty()
         && let Err(error) = undo(ground, &acked).await
     {
-        let messages: usize = acked.iter().flat_map(|haul| &haul.partitions).map(|lease| lease.messages.len()).sum();
+        let messages: usize = acked.iter().flat_map(|claim| &claim.partitions).map(|lease| lease.messages.len()).sum();
         warn!(%error, messages, "consumers that ack by popping went away, and their messages are lost");
     }
 }
 
 /// A look failed half-way. Its leases are afloat; what it acked by popping must be taken back one by one.
-pub(super) fn put_back_acked(ground: &Arc<Ground>, wishes: Vec<Wish>) {
-    let acked = wishes.into_iter().filter(|wish| wish.ask.auto && !wish.claims.is_empty());
-    let hauls: Vec<Haul> = acked.filter_map(Wish::into_haul).collect();
-    if !hauls.is_empty() {
+pub(super) fn put_back_acked(ground: &Arc<Ground>, claims: Vec<Claim>) {
+    let acked = claims.into_iter().filter(|claim| claim.demand.auto_ack && !claim.partitions.is_empty());
+    let acked: Vec<Claim> = acked.collect();
+    if !acked.is_empty() {
         let of = Arc::clone(ground);
-        ground.context.spawn(async move { give_back(&of, hauls).await });
+        ground.context.spawn(async move { give_back(&of, acked).await });
     }
 }
 
@@ -108,8 +108,8 @@ pub(super) async fn abandon(ground: &Ground, nonces: &[Uuid]) -> Result<Vec<(Par
     Ok(released.collect())
 }
 
-async fn undo(ground: &Ground, hauls: &[Haul]) -> Result<(), DatabaseError> {
-    let of = || hauls.iter().flat_map(|haul| haul.partitions.iter().map(move |lease| (haul.lease, lease)));
+async fn undo(ground: &Ground, claims: &[Claim]) -> Result<(), DatabaseError> {
+    let of = || claims.iter().flat_map(|claim| claim.partitions.iter().map(move |lease| (claim.lease, lease)));
     let partitions: Vec<i32> = of().map(|(_, lease)| lease.partition_id.0).collect();
     let groups: Vec<i32> = of().map(|(_, lease)| lease.group_id.0).collect();
     let nonces: Vec<Uuid> = of().map(|(nonce, _)| nonce.0).collect();

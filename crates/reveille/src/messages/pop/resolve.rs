@@ -4,14 +4,16 @@
 //! comes into being, and then the names are resolved again. Promises that a consumer which comes back for what is known not to be
 //! there, or for a namespace of which nothing was said since, asks the database nothing.
 //!
-//! Next: [`super::look`].
+//! Next: [`super::round`].
+
+pub(super) mod names;
+mod spaces;
 
 use std::sync::Arc;
 
 use reveille_wake::DispatcherOptions;
 
-use super::spaces::{Asked, Spaces};
-use super::{Place, Pop};
+use super::request::{Pop, Scope};
 use crate::messages::catalog::NamedQueue;
 use crate::messages::error::MessagesError;
 use crate::messages::ground::Ground;
@@ -19,6 +21,7 @@ use crate::messages::group::{Groups, Subscriber};
 use crate::messages::ids::{PartitionId, QueueId};
 use crate::messages::key::{Key, Space};
 use crate::messages::name::{PartitionName, QueueName};
+use spaces::{SpacePop, Spaces};
 
 #[derive(Debug)]
 pub(super) struct Resolver {
@@ -34,12 +37,12 @@ impl Resolver {
 
     /// The keys, if this process knows them already.
     pub(super) fn known(&self, pop: &Pop) -> Option<Arc<[Key]>> {
-        match &pop.place {
-            Place::Queue(queue) => match self.groups.known(queue, &pop.group) {
+        match &pop.scope {
+            Scope::Queue(queue) => match self.groups.known(queue, &pop.group) {
                 Some(known) => Some([claim(known, None)].into()),
                 None => self.absent(Key::Queue(queue.clone())),
             },
-            Place::Partition(queue, partition) => {
+            Scope::Partition(queue, partition) => {
                 let Some(known) = self.groups.known(queue, &pop.group) else {
                     return self.absent(Key::Queue(queue.clone()));
                 };
@@ -49,29 +52,29 @@ impl Resolver {
                     None => self.absent(Key::Partition(known.queue, partition.clone())),
                 }
             }
-            Place::Space { namespace, task } => {
+            Scope::Space { namespace, task } => {
                 let (namespace, task) = (namespace.as_ref(), task.as_ref());
-                self.spaces.recall(&self.ground.bell, Asked { namespace, task, group: &pop.group })
+                self.spaces.recall(&self.ground.bell, SpacePop { namespace, task, group: &pop.group })
             }
         }
     }
 
     /// The keys, as the database has them now.
     pub(super) async fn keys(&self, pop: &Pop) -> Result<Arc<[Key]>, MessagesError> {
-        match &pop.place {
-            Place::Queue(queue) => Ok([self.queue_key(pop, queue).await?].into()),
-            Place::Partition(queue, partition) => Ok([self.partition_key(pop, queue, partition).await?].into()),
-            Place::Space { namespace, task } => self.space_keys(pop, namespace.as_ref(), task.as_ref()).await,
+        match &pop.scope {
+            Scope::Queue(queue) => Ok([self.queue_key(pop, queue).await?].into()),
+            Scope::Partition(queue, partition) => Ok([self.partition_key(pop, queue, partition).await?].into()),
+            Scope::Space { namespace, task } => self.space_keys(pop, namespace.as_ref(), task.as_ref()).await,
         }
     }
 
     /// What it once resolved to means something else now: the next answer is the database's.
     pub(super) fn forget(&self, pop: &Pop) {
-        match &pop.place {
-            Place::Queue(queue) | Place::Partition(queue, _) => self.groups.forget_in(queue, &pop.group),
-            Place::Space { namespace, task } => {
+        match &pop.scope {
+            Scope::Queue(queue) | Scope::Partition(queue, _) => self.groups.forget_in(queue, &pop.group),
+            Scope::Space { namespace, task } => {
                 let (namespace, task) = (namespace.as_ref(), task.as_ref());
-                self.spaces.forget(Asked { namespace, task, group: &pop.group });
+                self.spaces.forget(SpacePop { namespace, task, group: &pop.group });
             }
         }
     }
@@ -140,7 +143,7 @@ impl Resolver {
         }
         keys.push(space);
         let keys: Arc<[Key]> = keys.into();
-        self.spaces.note(Asked { namespace, task, group: &pop.group }, &keys, heard);
+        self.spaces.note(SpacePop { namespace, task, group: &pop.group }, &keys, heard);
         Ok(keys)
     }
 

@@ -188,8 +188,15 @@ impl<'a> Arrays<'a> {
     /// In the order of the statement's parameters.
     pub(super) fn params<'p>(&'p self, check_outbox: &'p bool) -> [Param<'p>; 23] {
         [
+            check_outbox,
+            &self.queues,
             &self.partitions,
             &self.counts,
+            &self.growing.lows,
+            &self.growing.highs,
+            &self.growing.first,
+            &self.growing.last,
+            &self.key_id,
             &self.segments.partitions,
             &self.segments.first,
             &self.segments.last,
@@ -202,13 +209,6 @@ impl<'a> Arrays<'a> {
             &self.producers,
             &self.keys,
             &self.key_count,
-            &self.key_id,
-            check_outbox,
-            &self.queues,
-            &self.growing.lows,
-            &self.growing.highs,
-            &self.growing.first,
-            &self.growing.last,
             &self.growing.keys,
             &self.growing.ids,
         ]

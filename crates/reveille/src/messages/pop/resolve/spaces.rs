@@ -17,7 +17,7 @@ const SPACES_MAX: usize = 10_000;
 
 /// Which queues a group asks in.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct SpacePop<'a> {
     pub(super) namespace: Option<&'a Arc<str>>,
     pub(super) task: Option<&'a Arc<str>>,
     pub(super) group: &'a GroupName,
@@ -38,22 +38,22 @@ struct Seen {
 }
 
 impl Spaces {
-    pub(super) fn recall(&self, bell: &Bell, asked: Asked<'_>) -> Option<Arc<[Key]>> {
+    pub(super) fn recall(&self, bell: &Bell, pop: SpacePop<'_>) -> Option<Arc<[Key]>> {
         let seen = self.seen();
-        let Seen { keys, .. } = seen.get(&owned(asked)).filter(|seen| seen.heard == bell.heard())?;
+        let Seen { keys, .. } = seen.get(&owned(pop)).filter(|seen| seen.heard == bell.heard())?;
         keys.last().is_some_and(|space| bell.hub().is_known_empty(space)).then(|| Arc::clone(keys))
     }
 
-    pub(super) fn note(&self, asked: Asked<'_>, keys: &Arc<[Key]>, heard: u64) {
+    pub(super) fn note(&self, pop: SpacePop<'_>, keys: &Arc<[Key]>, heard: u64) {
         let mut seen = self.seen();
         if seen.len() >= SPACES_MAX {
             seen.clear();
         }
-        seen.insert(owned(asked), Seen { keys: Arc::clone(keys), heard });
+        seen.insert(owned(pop), Seen { keys: Arc::clone(keys), heard });
     }
 
-    pub(super) fn forget(&self, asked: Asked<'_>) {
-        self.seen().remove(&owned(asked));
+    pub(super) fn forget(&self, pop: SpacePop<'_>) {
+        self.seen().remove(&owned(pop));
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<Owned, Seen>> {
@@ -61,6 +61,6 @@ impl Spaces {
     }
 }
 
-fn owned(asked: Asked<'_>) -> Owned {
-    (asked.namespace.cloned(), asked.task.cloned(), asked.group.clone())
+fn owned(pop: SpacePop<'_>) -> Owned {
+    (pop.namespace.cloned(), pop.task.cloned(), pop.group.clone())
 }

@@ -17,79 +17,103 @@ use crate::messages::message::{Message, PartitionLease};
 use crate::messages::payload::Payload;
 use crate::messages::seal::Seal;
 
-/// One row of messages/pop/claim.sql, by the order of its columns.
-#[derive(Clone, Copy)]
-pub(super) struct Claimed<'r>(pub(super) &'r Row);
+/// The columns of the two statements that claim. By number, because to find one by its name costs a
+/// comparison of text for each column before it.
+mod column {
+    pub(super) const CLAIM: usize = 0;
+    pub(super) const GROUP: usize = 1;
+    pub(super) const PARTITION: usize = 2;
+    pub(super) const START: usize = 3;
+    pub(super) const THROUGH: usize = 4;
+    pub(super) const DELIVERIES: usize = 5;
+    pub(super) const LEASE_S: usize = 6;
+    pub(super) const MORE: usize = 7;
+    pub(super) const LEASED: usize = 8;
+    pub(super) const FIRST: usize = 9;
+    pub(super) const AT: usize = 10;
+    pub(super) const KEY_ID: usize = 11;
+    pub(super) const GONE: usize = 12;
+    pub(super) const IDS: usize = 13;
+    pub(super) const TRANSACTION_IDS: usize = 14;
+    pub(super) const PAYLOADS: usize = 15;
+    pub(super) const TRACE_IDS: usize = 16;
+    pub(super) const PRODUCERS: usize = 17;
+}
 
-impl Claimed<'_> {
-    /// The wish it is for.
-    pub(super) fn consumer(self) -> usize {
-        usize::try_from(self.0.get::<_, i32>(0)).unwrap_or(usize::MAX)
+/// One row of messages/pop/claim.sql or messages/pop/claim_plain.sql: a partition, and a part of its
+/// messages.
+#[derive(Clone, Copy)]
+pub(super) struct ClaimRow<'r>(pub(super) &'r Row);
+
+impl ClaimRow<'_> {
+    /// The number of the claim it is for.
+    pub(super) fn claim(self) -> usize {
+        usize::try_from(self.0.get::<_, i32>(column::CLAIM)).unwrap_or(usize::MAX)
     }
 
     pub(super) fn group(self) -> GroupId {
-        GroupId(self.0.get(1))
+        GroupId(self.0.get(column::GROUP))
     }
 
     pub(super) fn partition(self) -> PartitionId {
-        PartitionId(self.0.get(2))
+        PartitionId(self.0.get(column::PARTITION))
     }
 
-    /// Something is due now that was not leased.
+    /// More is ready in the partition than was leased.
     pub(super) fn has_more(self) -> bool {
-        self.0.get(10)
+        self.0.get(column::MORE)
     }
 
-    /// Otherwise the cursor only passed something.
+    /// Otherwise the cursor only moved past messages that nobody gets.
     pub(super) fn is_leased(self) -> bool {
-        self.0.get(11)
+        self.0.get(column::LEASED)
     }
 
-    /// Adds this row to the claims of its consumer: rows of a partition come one after the other.
+    /// Adds this row to the leases of its claim: rows of a partition come one after the other.
     pub(super) fn add_to(
         self,
-        claims: &mut Vec<PartitionLease>,
+        leases: &mut Vec<PartitionLease>,
         entry: &PartitionEntry,
         lease: Option<LeaseId>,
         seal: &Seal,
     ) -> Result<(), MessagesError> {
-        if claims.last().is_none_or(|last| last.partition_id != entry.id || last.group_id != self.group()) {
-            claims.push(self.lease(entry, lease));
+        if leases.last().is_none_or(|last| last.partition_id != entry.id || last.group_id != self.group()) {
+            leases.push(self.lease(entry, lease));
         }
-        claims.last_mut().map_or(Ok(()), |claim| self.read_into(&mut claim.messages, seal))
+        leases.last_mut().map_or(Ok(()), |last| self.read_into(&mut last.messages, seal))
     }
 
     /// The lease on the partition, without its messages.
     fn lease(self, entry: &PartitionEntry, lease: Option<LeaseId>) -> PartitionLease {
-        let seconds: Option<f64> = self.0.get(9);
+        let seconds: Option<f64> = self.0.get(column::LEASE_S);
         PartitionLease {
             queue: entry.queue_name.clone(),
             partition: entry.name.clone(),
             partition_uid: entry.uid,
             messages: Vec::new(),
-            deliveries: self.0.get(7),
+            deliveries: self.0.get(column::DELIVERIES),
             lease_time: seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or_default(),
             lease,
             queue_id: entry.queue,
             partition_id: self.partition(),
             group_id: self.group(),
-            start: self.0.get(5),
-            through: self.0.get(6),
+            start: self.0.get(column::START),
+            through: self.0.get(column::THROUGH),
         }
     }
 
     /// Adds the messages of this row, without those that were deleted.
     fn read_into(self, messages: &mut Vec<Message>, seal: &Seal) -> Result<(), MessagesError> {
         let row = self.0;
-        let Some(first) = row.get::<_, Option<i64>>(12) else { return Ok(()) };
-        let created_at: SystemTime = row.get(13);
-        let key_id: Option<i32> = row.get(14);
-        let gone: Option<Vec<i64>> = row.get(15);
-        let ids: Vec<Uuid> = row.get(16);
-        let mut transaction_ids = Column::of(row.get::<_, Option<Vec<Option<String>>>>(17));
-        let Parts(payloads) = row.get(18);
-        let mut trace_ids = Column::of(row.get::<_, Option<Vec<Option<Uuid>>>>(19));
-        let mut producers = Column::of(row.get::<_, Option<Vec<Option<String>>>>(20));
+        let Some(first) = row.get::<_, Option<i64>>(column::FIRST) else { return Ok(()) };
+        let created_at: SystemTime = row.get(column::AT);
+        let key_id: Option<i32> = row.get(column::KEY_ID);
+        let gone: Option<Vec<i64>> = row.get(column::GONE);
+        let ids: Vec<Uuid> = row.get(column::IDS);
+        let mut transaction_ids = Column::of(row.get::<_, Option<Vec<Option<String>>>>(column::TRANSACTION_IDS));
+        let Parts(payloads) = row.get(column::PAYLOADS);
+        let mut trace_ids = Column::of(row.get::<_, Option<Vec<Option<Uuid>>>>(column::TRACE_IDS));
+        let mut producers = Column::of(row.get::<_, Option<Vec<Option<String>>>>(column::PRODUCERS));
         messages.reserve(ids.len());
         for ((seq, id), payload) in (first..).zip(ids).zip(payloads) {
             let (transaction_id, trace_id, producer) = (transaction_ids.next(), trace_ids.next(), producers.next());

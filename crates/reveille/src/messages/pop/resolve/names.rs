@@ -1,0 +1,104 @@
+//! Whether what did not exist has come.
+
+use std::collections::HashSet;
+
+use tokio_postgres::Row;
+
+use crate::database::{Connection, DatabaseError, Param};
+use crate::messages::ids::QueueId;
+use crate::messages::key::Key;
+use crate::messages::statements::NAMES;
+
+/// What became of names.
+#[derive(Debug, Default)]
+pub(in crate::messages::pop) struct Changed {
+    /// These keys mean something else now.
+    pub(in crate::messages::pop) keys: HashSet<Key>,
+    /// Queues that do not exist, though a caller's transaction has pushed to them.
+    pub(in crate::messages::pop) outboxes: Vec<String>,
+}
+
+/// Asks about those of the keys that are names, in one statement.
+pub(in crate::messages::pop) async fn changed<'k>(
+    connection: &Connection,
+    keys: impl Iterator<Item = &'k Key>,
+) -> Result<Changed, DatabaseError> {
+    let question = Question::of(keys);
+    let mut changed = Changed::default();
+    if question.is_empty() {
+        return Ok(changed);
+    }
+    let params: [Param<'_>; 5] = [
+        &question.queue_names,
+        &question.partition_queues,
+        &question.partition_names,
+        &question.namespaces,
+        &question.tasks,
+    ];
+    for row in connection.query(&NAMES, &params).await? {
+        match row.get::<_, Option<String>>("sent") {
+            Some(queue) => changed.outboxes.push(queue),
+            None => changed.keys.extend(question.changed_by(&row).cloned()),
+        }
+    }
+    Ok(changed)
+}
+
+/// Keys that are names, kind by kind, and the columns that ask about them.
+#[derive(Default)]
+struct Question<'k> {
+    queues: Vec<&'k Key>,
+    queue_names: Vec<&'k str>,
+    partitions: Vec<&'k Key>,
+    partition_queues: Vec<i32>,
+    partition_names: Vec<&'k str>,
+    spaces: Vec<&'k Key>,
+    namespaces: Vec<Option<&'k str>>,
+    tasks: Vec<Option<&'k str>>,
+}
+
+impl<'k> Question<'k> {
+    fn of(keys: impl Iterator<Item = &'k Key>) -> Self {
+        let mut question = Self::default();
+        for key in keys {
+            match key {
+                Key::Queue(name) => {
+                    question.queues.push(key);
+                    question.queue_names.push(name.as_str());
+                }
+                Key::Partition(queue, name) => {
+                    question.partitions.push(key);
+                    question.partition_queues.push(queue.0);
+                    question.partition_names.push(name.as_str());
+                }
+                Key::Space(space) => {
+                    question.spaces.push(key);
+                    question.namespaces.push(space.namespace.as_deref());
+                    question.tasks.push(space.task.as_deref());
+                }
+                Key::Claim { .. } => {}
+            }
+        }
+        question
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queues.is_empty() && self.partitions.is_empty() && self.spaces.is_empty()
+    }
+
+    /// The key that a row of the answer is about, if it means something else now.
+    fn changed_by(&self, row: &Row) -> Option<&'k Key> {
+        let number = usize::try_from(row.get::<_, i32>("o") - 1).ok()?;
+        match row.get::<_, &str>("kind") {
+            "queue" => self.queues.get(number).copied(),
+            "partition" => self.partitions.get(number).copied(),
+            _ => self.spaces.get(number).copied().filter(|key| !has_queues(key, row)),
+        }
+    }
+}
+
+/// Whether a space still has the queues that its key was made with.
+fn has_queues(key: &Key, row: &Row) -> bool {
+    let there: Vec<QueueId> = row.get::<_, Vec<i32>>("queues").into_iter().map(QueueId).collect();
+    matches!(key, Key::Space(space) if space.known == there)
+}

@@ -1,0 +1,235 @@
+//! One claim round: messages for every demand that waits.
+//!
+//! Four steps, each for the claims that the one before left waiting:
+//! 1. `announced`: claim where messages are known to be;
+//! 2. `ready`: mark new partitions ready and claim ready ones;
+//! 3. `search`: the same for demands of whole namespaces and tasks;
+//! 4. `report`: tell the dispatcher what each key has, and the memory what the round showed.
+//!
+//! Owns the connection of all claims. Promises that no key is called empty before the outboxes of its
+//! queue were moved into the log, and that claims which reach no consumer are given back.
+//!
+//! Next: [`super::claim`], [`super::rows`]; [`super::homeless`] for what finds no taker.
+
+mod announced;
+mod reach;
+mod ready;
+mod report;
+mod search;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reveille_wake::{LookFailed, Looked, Round, Source};
+use tokio_postgres::Row;
+use tracing::warn;
+
+use super::claim::{Claim, Target};
+use super::homeless::{self, Afloat};
+use super::memory::Memory;
+use super::request::Demand;
+use super::resolve::names;
+use super::rows::ClaimRow;
+use crate::database::{Connection, Purpose};
+use crate::messages::error::MessagesError;
+use crate::messages::ground::Ground;
+use crate::messages::group::Groups;
+use crate::messages::ids::PartitionId;
+use crate::messages::key::Key;
+use crate::messages::outbox;
+use crate::messages::settle::{Settlement, pass_whole};
+use reach::{NextDue, Reach};
+use report::Report;
+
+/// Claims messages for the dispatcher.
+pub(super) struct PopSource {
+    ground: Arc<Ground>,
+    groups: Arc<Groups>,
+    rounds: tokio::sync::Mutex<Rounds>,
+    failure: Mutex<String>,
+}
+
+/// What one round leaves to the next.
+#[derive(Default)]
+struct Rounds {
+    /// Opened by the first round, and again when it broke.
+    connection: Option<Connection>,
+    memory: Memory,
+}
+
+/// A round under way.
+struct ClaimRound<'r> {
+    ground: &'r Arc<Ground>,
+    connection: &'r Connection,
+    memory: &'r mut Memory,
+    claims: Vec<Claim>,
+    report: Report,
+}
+
+impl Source for PopSource {
+    type Key = Key;
+    type Ask = Demand;
+    type Lease = Box<Claim>;
+
+    async fn look(&self, round: Round<Key, Demand>) -> Result<Looked<Key, Box<Claim>>, LookFailed> {
+        let mut rounds = self.rounds.lock().await;
+        let looked = self.run(&mut rounds, &round).await;
+        looked.map_err(|error| {
+            warn!(%error, "could not claim messages");
+            *self.failure() = with_causes(&error);
+            LookFailed
+        })
+    }
+
+    async fn release(&self, claims: Vec<Box<Claim>>) {
+        let claims = claims.into_iter().filter(|claim| claim.has_messages()).map(|claim| *claim);
+        homeless::give_back(&self.ground, claims.collect()).await;
+    }
+
+    fn suits(&self, claim: &Box<Claim>, demand: &Demand) -> bool {
+        claim.suits(demand)
+    }
+}
+
+impl PopSource {
+    pub(super) fn new(ground: Arc<Ground>, groups: Arc<Groups>) -> Self {
+        Self { ground, groups, rounds: tokio::sync::Mutex::default(), failure: Mutex::default() }
+    }
+
+    /// Why the last round that failed did.
+    pub(super) fn last_failure(&self) -> MessagesError {
+        MessagesError::Unavailable(self.failure().clone())
+    }
+
+    async fn run(
+        &self,
+        Rounds { connection, memory }: &mut Rounds,
+        round: &Round<Key, Demand>,
+    ) -> Result<Looked<Key, Box<Claim>>, MessagesError> {
+        let connection = match connection {
+            Some(connection) if !connection.is_closed() => connection,
+            _ => connection.insert(self.ground.database.connection(Purpose::Lane(super::LOOKS[0])).await?),
+        };
+        let keys: HashSet<&Key> = round.keys.iter().map(|rung| &rung.key).collect();
+        let claims = round.asked.iter().enumerate().map(|(number, asked)| Claim::new(number, asked, &keys));
+        let (claims, report) = (claims.collect(), Report::of(&round.keys));
+        let mut claiming = ClaimRound { ground: &self.ground, connection, memory, claims, report };
+
+        claiming.check_names(&keys, round).await?;
+        let sent = claiming.claims.iter().filter(|claim| !claim.targets.is_empty());
+        let afloat = Afloat::new(&self.ground, sent.map(|claim| claim.lease.0).collect());
+        if let Err(error) = claiming.claim().await {
+            homeless::put_back_acked(&self.ground, claiming.claims);
+            return Err(error);
+        }
+        let refused = claiming.claims.iter().filter(|claim| claim.is_refused());
+        afloat.landed_but(refused.map(|claim| claim.lease.0).collect());
+
+        self.groups.forget(&claiming.report.gone_groups());
+        let targets: Vec<Target> = keys.into_iter().filter_map(Target::of).collect();
+        let looked = claiming.report.looked(&targets, claiming.claims);
+        claiming.report.teach(claiming.memory, &targets, &looked.more);
+        Ok(looked)
+    }
+
+    fn failure(&self) -> MutexGuard<'_, String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for PopSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PopSource").finish_non_exhaustive()
+    }
+}
+
+impl ClaimRound<'_> {
+    async fn claim(&mut self) -> Result<(), MessagesError> {
+        self.claim_announced().await?;
+        self.claim_ready().await?;
+        self.search_spaces().await
+    }
+
+    /// Finds out which of the keys that are names mean something else now. Their claims end here.
+    async fn check_names(&mut self, keys: &HashSet<&Key>, round: &Round<Key, Demand>) -> Result<(), MessagesError> {
+        let mut changed = names::changed(self.connection, keys.iter().copied()).await?;
+        if !changed.outboxes.is_empty() {
+            self.move_outbox(&changed.outboxes).await?;
+            self.ground.bell.new_queue();
+            changed = names::changed(self.connection, keys.iter().copied()).await?;
+        }
+        for (claim, asked) in self.claims.iter_mut().zip(&round.asked) {
+            if asked.keys.iter().any(|key| changed.keys.contains(key)) {
+                claim.names_changed();
+            }
+        }
+        self.report.names_changed = changed.keys;
+        Ok(())
+    }
+
+    /// Gives what was claimed to the claims it is for.
+    async fn take(&mut self, rows: &[Row]) -> Result<(), MessagesError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let partitions: Vec<PartitionId> = rows.iter().map(|row| ClaimRow(row).partition()).collect();
+        let entries = self.ground.catalog.describe(&self.ground.database, &partitions).await?;
+        for row in rows.iter().map(ClaimRow) {
+            let (Some(claim), Some(entry)) = (self.claims.get_mut(row.claim()), entries.get(&row.partition())) else {
+                continue; // the queue was deleted in this moment, and what was claimed with it
+            };
+            if !row.is_leased() {
+                self.report.passed(row.group());
+                continue;
+            }
+            let lease = (!claim.demand.auto_ack).then_some(claim.lease);
+            if let Err(error) = row.add_to(&mut claim.partitions, entry, lease, &self.ground.seal) {
+                claim.refuse(error);
+            }
+        }
+        let leased = self.claims.iter().filter(|claim| !claim.demand.auto_ack);
+        self.ground.announce_ends(leased.flat_map(|claim| &claim.partitions));
+        self.pass_hollow().await
+    }
+
+    /// A lease of nothing but deleted messages has nothing for a consumer: it is acked here, and the
+    /// cursor moves on.
+    async fn pass_hollow(&mut self) -> Result<(), MessagesError> {
+        let mut hollow = Vec::new();
+        for claim in self.claims.iter_mut().filter(|claim| !claim.is_refused()) {
+            for lease in claim.partitions.extract_if(.., |lease| lease.messages.is_empty()) {
+                self.report.passed(lease.group_id);
+                hollow.push(Settlement::complete(&lease));
+            }
+        }
+        Ok(pass_whole(self.connection, &hollow).await?)
+    }
+
+    /// Notes when targets are due next. Returns the queues whose outbox must be moved before a claim
+    /// may be called empty.
+    fn learn_next(&mut self, reach: &Reach, mut next: Vec<NextDue>) -> Vec<String> {
+        reach.teach(self.memory, &mut next);
+        self.report.learn_next(&self.claims, next)
+    }
+
+    /// Moves what callers' transactions have pushed into the logs. Other groups and nodes wait for it
+    /// too.
+    async fn move_outbox(&self, queues: &[String]) -> Result<(), MessagesError> {
+        let names: Vec<&str> = queues.iter().map(String::as_str).collect();
+        for (queue, partition) in outbox::move_ready(self.connection, &names).await? {
+            self.ground.bell.pushed(queue, &[partition]);
+        }
+        Ok(())
+    }
+}
+
+/// The error and its causes, in one line.
+fn with_causes(error: &MessagesError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

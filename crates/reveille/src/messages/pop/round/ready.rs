@@ -1,0 +1,70 @@
+//! Step two: claims that wait at one target, and that step one could not serve.
+//!
+//! One round trip: mark new partitions ready, claim ready ones, read the next due time. It is repeated
+//! when it may have missed a message: the outbox held some, or cursors only moved past messages that
+//! nobody gets. A pop that does not wait must not come back empty because of a deleted message.
+
+use tokio::time::Instant;
+
+use super::super::claim::{Claim, Slots, Target};
+use super::ClaimRound;
+use super::reach::Reach;
+use crate::messages::error::MessagesError;
+
+/// How many times a round tries again.
+const TRIES_MAX: usize = 8;
+
+impl ClaimRound<'_> {
+    pub(super) async fn claim_ready(&mut self) -> Result<(), MessagesError> {
+        for _ in 0..TRIES_MAX {
+            self.report.take_passed();
+            let outboxes = Box::pin(self.claim_ready_once()).await?;
+            if !outboxes.is_empty() {
+                self.move_outbox(&outboxes).await?;
+            } else if !(self.report.has_passed() && self.claims.iter().any(|claim| self.report.may_find(claim))) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the queues whose outbox must be moved before a claim may be called empty.
+    async fn claim_ready_once(&mut self) -> Result<Vec<String>, MessagesError> {
+        let seeking: Vec<(&Claim, Target)> = self.seeking().collect();
+        if seeking.is_empty() {
+            return Ok(Vec::new());
+        }
+        let reach = Reach::of(seeking.iter().map(|(_, target)| *target), self.memory);
+        // A group has slots of one kind in a statement.
+        let (mut any, mut named) = (Slots::default(), Slots::default());
+        for (claim, target) in seeking {
+            let slots = if target.is_any_partition() { &mut any } else { &mut named };
+            slots.add(claim, target, reach.due_since(target));
+        }
+        let read = reach.targets.iter().filter(|target| target.is_any_partition());
+        self.report.read_ready.extend(read.map(|target| target.group));
+        self.memory.searching(&reach.queues(), Instant::now());
+        let (connection, ground) = (self.connection, self.ground);
+        let (more_to_mark, any, named, next) = tokio::join!(
+            reach.mark_ready(connection),
+            any.claim(connection, ground),
+            named.claim(connection, ground),
+            reach.next_due(connection),
+        );
+        // Both claims reach their consumers before an error of another statement ends the round.
+        let (any, named) = (any?, named?);
+        self.take(&any).await?;
+        self.take(&named).await?;
+        self.report.more_to_mark.extend(more_to_mark?);
+        Ok(self.learn_next(&reach, next?))
+    }
+
+    /// The claims with one target for which a search may find something.
+    fn seeking(&self) -> impl Iterator<Item = (&Claim, Target)> {
+        let seeking = self.claims.iter().filter(|claim| self.report.may_find(claim));
+        seeking.filter_map(|claim| match claim.targets[..] {
+            [target] => Some((claim, target)),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! Step three: claims of namespaces and tasks, which wait at many targets at once.
+//!
+//! First it asks which targets have something due; then it claims there, for each claim the best
+//! target first. A target that gave nothing is not tried again, unless its cursors only moved past
+//! messages that nobody gets.
+
+use std::collections::{HashMap, HashSet};
+
+use tokio::time::Instant;
+
+use super::super::claim::{Claim, Slots, Target};
+use super::ClaimRound;
+use super::reach::Reach;
+use crate::messages::error::MessagesError;
+
+/// How many times a round claims before it leaves the rest to the next.
+const TRIES_MAX: usize = 8;
+
+/// Where each claim, by its number, was tried.
+type Tried = HashMap<usize, HashSet<Target>>;
+
+impl ClaimRound<'_> {
+    pub(super) async fn search_spaces(&mut self) -> Result<(), MessagesError> {
+        let targets = self.claims.iter().filter(|claim| is_wide(claim)).flat_map(|claim| claim.targets.clone());
+        let reach = Reach::of(targets, self.memory);
+        if reach.targets.is_empty() {
+            return Ok(());
+        }
+        self.find_due(&reach).await?;
+        let mut tried = Tried::new();
+        for _ in 0..TRIES_MAX {
+            let slots = self.next_slots(&reach, &mut tried);
+            if slots.is_empty() {
+                break;
+            }
+            self.claim_spaces(&slots, &mut tried).await?;
+        }
+        self.note_untried(&tried);
+        let next = reach.next_due(self.connection).await?;
+        self.learn_next(&reach, next);
+        Ok(())
+    }
+
+    /// Learns which targets have something due, after what is in their outboxes is in the logs.
+    async fn find_due(&mut self, reach: &Reach) -> Result<(), MessagesError> {
+        let outboxes = self.mark_and_ask(reach).await?;
+        if !outboxes.is_empty() {
+            self.move_outbox(&outboxes).await?;
+            self.mark_and_ask(reach).await?;
+        }
+        Ok(())
+    }
+
+    async fn mark_and_ask(&mut self, reach: &Reach) -> Result<Vec<String>, MessagesError> {
+        self.memory.searching(&reach.queues(), Instant::now());
+        let (more_to_mark, next) = tokio::join!(reach.mark_ready(self.connection), reach.next_due(self.connection));
+        self.report.more_to_mark.extend(more_to_mark?);
+        Ok(self.learn_next(reach, next?))
+    }
+
+    /// Room for each claim that still waits, at the best target where it was not tried.
+    fn next_slots(&mut self, reach: &Reach, tried: &mut Tried) -> Slots {
+        let mut slots = Slots::default();
+        for claim in self.claims.iter().filter(|claim| is_wide(claim)) {
+            let tried = tried.entry(claim.number).or_default();
+            let due = |target: &&Target| self.report.is_due(**target) && !tried.contains(*target);
+            if let Some(target) = claim.targets.iter().find(due).copied() {
+                tried.insert(target);
+                slots.add_any(claim, target.group, reach.due_since(target));
+                self.report.read_ready.insert(target.group);
+            }
+        }
+        slots
+    }
+
+    async fn claim_spaces(&mut self, slots: &Slots, tried: &mut Tried) -> Result<(), MessagesError> {
+        let rows = slots.claim(self.connection, self.ground).await?;
+        let passed_before = self.report.take_passed();
+        let taken = self.take(&rows).await;
+        // A message may lie behind what was passed, and a pop that does not wait must get it.
+        for tried in tried.values_mut() {
+            tried.retain(|target| !self.report.passes(*target));
+        }
+        for group in passed_before {
+            self.report.passed(group);
+        }
+        taken
+    }
+
+    fn note_untried(&mut self, tried: &Tried) {
+        for claim in self.claims.iter().filter(|claim| is_wide(claim)) {
+            let Some(tried) = tried.get(&claim.number) else { continue };
+            let due = claim.targets.iter().filter(|target| self.report.is_due(**target));
+            let untried: Vec<Target> = due.filter(|target| !tried.contains(*target)).copied().collect();
+            self.report.untried.extend(untried);
+        }
+    }
+}
+
+/// Whether it still waits, at more than one target.
+fn is_wide(claim: &Claim) -> bool {
+    claim.waits() && claim.targets.len() > 1
+}

@@ -112,6 +112,7 @@ impl LongPollConfig {
     pub fn dispatcher_options(&self) -> DispatcherOptions {
         DispatcherOptions::default()
             .waits(self.enabled)
+            .policy(self.policy)
             .max_wait(self.max_wait_time)
             .fallback_interval(self.fallback_poll_interval)
             .delivery_timeout(self.notify_delivery_timeout)

@@ -6,6 +6,7 @@
 //!
 //! Next: [`crate::dispatcher`].
 
+mod attempts;
 #[cfg(all(test, shuttle))]
 mod races;
 
@@ -14,6 +15,9 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
+use attempts::Attempts;
+
+use crate::cause::Cause;
 use crate::demand::{Answer, DemandId, Patience};
 use crate::pace::Pace;
 use crate::refused::Refused;
@@ -78,6 +82,8 @@ pub(crate) struct Demands<K, A, L> {
     deadlines: BTreeSet<(Instant, DemandId)>,
     /// Those that wait for one look only.
     impatient: BTreeSet<DemandId>,
+    /// Those that were woken and have not made their own attempt; empty unless the policy is broadcast.
+    attempts: Attempts,
     news: News<K, L>,
     dispatcher: Option<Waker>,
     /// The latest look failed, so an expiring demand cannot be told "nothing".
@@ -98,6 +104,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
             waiting: HashMap::new(),
             deadlines: BTreeSet::new(),
             impatient: BTreeSet::new(),
+            attempts: Attempts::default(),
             news: News::none(),
             dispatcher: None,
             failing: false,
@@ -237,14 +244,20 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         // The first `limit` of all are among the first `limit` of each: a long line costs no more than a short one.
         let lines = keys.filter_map(|key| self.waiting.get(key));
         let ids: BTreeSet<DemandId> = lines.flat_map(|line| line.iter().take(limit)).copied().collect();
-        let demands = ids.into_iter().take(limit).filter_map(|id| Some((id, self.all.get(&id)?)));
-        let asked = |(id, demand): (DemandId, &Demand<K, A, L>)| Asked {
-            id,
-            keys: Arc::clone(&demand.keys),
-            ask: Arc::clone(&demand.ask),
-            since: demand.since,
-        };
-        demands.map(asked).collect()
+        ids.into_iter().take(limit).filter_map(|id| self.asked(id)).collect()
+    }
+
+    /// Every demand that waits under the key owes a claim attempt of its own.
+    pub(crate) fn owe_attempts(&mut self, key: &K, cause: Cause) {
+        for id in self.waiting.get(key).into_iter().flatten() {
+            self.attempts.owe(*id, cause);
+        }
+    }
+
+    /// The demand whose attempt is next, and why it was woken.
+    pub(crate) fn next_attempt(&mut self) -> Option<(Asked<K, A>, Cause)> {
+        let (id, cause) = self.attempts.next()?;
+        Some((self.asked(id)?, cause))
     }
 
     /// The latest demand so far.
@@ -256,6 +269,12 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
     pub(crate) fn impatient(&self, newest: DemandId) -> Vec<(DemandId, Arc<[K]>)> {
         let ids = self.impatient.range(..=newest);
         ids.filter_map(|id| Some((*id, Arc::clone(&self.all.get(id)?.keys)))).collect()
+    }
+
+    fn asked(&self, id: DemandId) -> Option<Asked<K, A>> {
+        let demand = self.all.get(&id)?;
+        let (keys, ask) = (Arc::clone(&demand.keys), Arc::clone(&demand.ask));
+        Some(Asked { id, keys, ask, since: demand.since })
     }
 
     fn join(&mut self, key: &K, id: DemandId) {
@@ -271,6 +290,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
             Patience::Until(at) => self.deadlines.remove(&(at, id)),
             Patience::Now => self.impatient.remove(&id),
         };
+        self.attempts.remove(id);
         for key in keys {
             let Some(line) = self.waiting.get_mut(key) else { continue };
             line.remove(&id);

@@ -7,12 +7,14 @@
 use std::time::Duration;
 
 use crate::backoff::BackoffOptions;
+use crate::hub::Policy;
 use crate::pace_options::PaceOptions;
 
 /// What a caller chooses about a dispatcher.
 #[derive(Clone, Debug)]
 pub struct DispatcherOptions {
     pub(crate) waits: bool,
+    pub(crate) policy: Policy,
     pub(crate) max_demands: usize,
     pub(crate) max_round: usize,
     pub(crate) max_wait: Duration,
@@ -33,6 +35,7 @@ impl Default for DispatcherOptions {
     fn default() -> Self {
         Self {
             waits: true,
+            policy: Policy::default(),
             max_demands: 10_000,
             max_round: 512,
             max_wait: Duration::from_secs(24 * 3600),
@@ -51,6 +54,13 @@ impl DispatcherOptions {
     #[must_use]
     pub fn waits(mut self, waits: bool) -> Self {
         self.waits = waits;
+        self
+    }
+
+    /// How many claim rounds a wake costs while several demands wait for its key. Default: [`Policy::One`], one for all.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
         self
     }
 

@@ -15,7 +15,7 @@ use crate::cause::Cause;
 use crate::clock;
 use crate::demand::{Answer, DemandId};
 use crate::dues::DueSource;
-use crate::hub::{RungKey, Watch};
+use crate::hub::{Policy, RungKey, Watch};
 use crate::observe::Event;
 use crate::outcome::Outcome;
 use crate::pace_options::PaceCause;
@@ -37,7 +37,27 @@ impl<S: Source> Dispatcher<S> {
         if self.flight.is_some() || self.gate.opens_at(now).is_some() || !self.desk.demands().waits() {
             return;
         }
-        let called = self.called_for(now);
+        let mut called = self.wanted_keys(now);
+        let woken = self.watch.rung_keys();
+        let broadcast = self.options.policy == Policy::All;
+        if broadcast {
+            let mut demands = self.desk.demands();
+            woken.iter().for_each(|(key, cause)| demands.owe_attempts(key, *cause));
+        }
+        // A round that is made anyway looks at the woken keys too: newcomers without end delay no message.
+        if !broadcast || !called.is_empty() {
+            for (key, _) in woken {
+                called.entry(key).or_insert(Cause::More);
+            }
+            self.begin_round(called, now);
+        }
+        if broadcast && self.flight.is_none() {
+            self.begin_attempt(now);
+        }
+    }
+
+    /// One look for every demand that waits under the keys.
+    fn begin_round(&mut self, called: HashMap<S::Key, Cause>, now: Instant) {
         let demands = self.desk.demands();
         let asked = demands.waiting_under(called.keys(), self.options.max_round);
         let newest = demands.newest();
@@ -49,9 +69,22 @@ impl<S: Source> Dispatcher<S> {
         }
     }
 
-    /// The rung keys, those a newcomer wants looked at, and when the pace says so all of them; each with the reason it has
-    /// besides a ring.
-    fn called_for(&mut self, now: Instant) -> HashMap<S::Key, Cause> {
+    /// A look for one demand alone, the next of those that were woken.
+    fn begin_attempt(&mut self, now: Instant) {
+        let mut demands = self.desk.demands();
+        let next = demands.next_attempt();
+        let newest = demands.newest();
+        drop(demands);
+        let Some((asked, cause)) = next else { return };
+        let keys: Vec<_> = asked.keys.iter().filter_map(|key| self.begin_key(key, cause)).collect();
+        if !keys.is_empty() {
+            self.note_causes(&keys, now);
+            self.begin_look(keys, vec![asked], newest);
+        }
+    }
+
+    /// The keys a newcomer wants looked at, and when the pace says so all of them, each with its reason.
+    fn wanted_keys(&mut self, now: Instant) -> HashMap<S::Key, Cause> {
         let mut called: HashMap<S::Key, Cause> = HashMap::new();
         if self.tick_at <= now {
             called.extend(self.tick_keys(now));
@@ -64,9 +97,6 @@ impl<S: Source> Dispatcher<S> {
                 Cause::Started => _ = called.entry(key).or_insert(cause),
                 _ => _ = called.insert(key, cause),
             }
-        }
-        for key in self.watch.rung_keys() {
-            called.entry(key).or_insert(Cause::More);
         }
         called
     }
@@ -89,16 +119,21 @@ impl<S: Source> Dispatcher<S> {
                 }
                 continue;
             }
-            let Some(mut rung) = self.watch.look_at(&key, cause) else { continue };
-            if !matches!(cause, Cause::More | Cause::Started) {
-                rung.stretch = None; // somebody wants to be sure
-            }
-            if rung.cause.is_announced() {
-                self.backoffs.remove(&key); // a ring beats back-off
-            }
-            keys.push(rung);
+            keys.extend(self.begin_key(&key, cause));
         }
         keys
+    }
+
+    /// Clears the ring of one key. Nothing if it is not armed.
+    fn begin_key(&mut self, key: &S::Key, cause: Cause) -> Option<RungKey<S::Key>> {
+        let mut rung = self.watch.look_at(key, cause)?;
+        if !matches!(cause, Cause::More | Cause::Started) {
+            rung.stretch = None; // somebody wants to be sure
+        }
+        if rung.cause.is_announced() {
+            self.backoffs.remove(key); // a ring beats back-off
+        }
+        Some(rung)
     }
 
     fn note_causes(&mut self, keys: &[RungKey<S::Key>], now: Instant) {

@@ -124,6 +124,10 @@ impl Entry {
         self.dirty.is_some() || self.waiters.get(&id).is_some_and(|waiter| waiter.rung.is_some())
     }
 
+    pub(crate) fn rung(&self, id: WaiterId) -> Option<Cause> {
+        self.waiters.get(&id)?.rung
+    }
+
     pub(crate) fn is_clean(&self, trust: Option<Trust>) -> bool {
         trust.is_some() && self.clean == trust
     }

@@ -116,13 +116,12 @@ impl<K: Key> Watch<K> {
         .await;
     }
 
-    /// The rung keys, the one rung first in front. Their looks begin with [`look_at`](Self::look_at).
-    pub fn rung_keys(&self) -> Vec<K> {
+    /// The woken keys and why. Their looks begin with [`look_at`](Self::look_at).
+    pub fn rung_keys(&self) -> Vec<(K, Cause)> {
         let board = self.hub.board();
         let list = board.watches.get(&self.id).map(|list| &list.rung);
-        let mut keys: Vec<(Instant, K)> = list.into_iter().flatten().map(|(_, (key, at))| (*at, key.clone())).collect();
-        keys.sort_by_key(|(at, _)| *at);
-        keys.into_iter().map(|(_, key)| key).collect()
+        let cause = |key: &K, id: WaiterId| board.entries.get(key)?.rung(id);
+        list.into_iter().flatten().filter_map(|(id, (key, _))| Some((key.clone(), cause(key, *id)?))).collect()
     }
 
     /// Begins a look at a key: its rings so far are answered by it. `unrung` is why, should it not be rung. Nothing if it is

@@ -32,7 +32,7 @@ fn a_watch_loses_no_ring_of_any_key() {
                 let mut taken = 0;
                 while taken < 2 {
                     shuttle::future::block_on(watch.rung());
-                    for key in watch.rung_keys() {
+                    for (key, _) in watch.rung_keys() {
                         watch.look_at(&key, Cause::More).expect("it is armed");
                         let found = std::mem::take(&mut rows.lock().expect("it ends")[key]);
                         taken += found;

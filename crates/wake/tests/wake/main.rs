@@ -15,6 +15,7 @@ mod idle;
 mod link;
 mod observe;
 mod pace;
+mod policy;
 mod rig;
 mod runner;
 mod stretch;

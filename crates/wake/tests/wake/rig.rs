@@ -48,6 +48,7 @@ struct Inside {
     later: Vec<(Instant, Key, Row)>,
     held: HashSet<Key>,
     looks: Vec<(Instant, Vec<(Key, Cause)>)>,
+    asked: Vec<usize>,
     released: Vec<Row>,
     fails: bool,
     stalls: bool,
@@ -106,6 +107,11 @@ impl Store {
         inside.looks.iter().filter_map(of_key).collect()
     }
 
+    /// For how many demands each look was.
+    pub(crate) fn asked(&self) -> Vec<usize> {
+        self.inside().asked.clone()
+    }
+
     pub(crate) fn released(&self) -> Vec<Row> {
         self.inside().released.clone()
     }
@@ -119,6 +125,7 @@ impl Source for Store {
     async fn look(&self, round: Round<Key, ()>) -> Result<Looked<Key, Row>, LookFailed> {
         let keys: Vec<(Key, Cause)> = round.keys.iter().map(|rung| (rung.key, rung.cause)).collect();
         self.inside().looks.push((now(), keys));
+        self.inside().asked.push(round.asked.len());
         let looked = self.inside().claim(&round);
         loop {
             let gone_on = self.1.notified();

@@ -8,8 +8,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::dispatcher::DispatcherOptions;
-use crate::hub::{HubOptions, Policy};
+use crate::dispatcher::{DispatcherOptions, Policy};
+use crate::hub::HubOptions;
 use crate::pace_options::{PaceCauses, PaceOptions};
 
 /// How a fetch waits for work.
@@ -30,9 +30,10 @@ pub struct LongPollConfig {
     /// How many consecutive looks must succeed and find nothing before the watchful pace ends. Default: 5; zero counts as
     /// one.
     pub aggressive_exit_threshold: u32,
-    /// How long a woken waiter has to begin its look. Default: 100 ms.
+    /// How long a wake may wait for its claim round although the dispatcher is free. Default: 100 ms.
     pub notify_delivery_timeout: Duration,
-    /// Whom a ring wakes. Default: the one that has waited longest.
+    /// How many claim rounds a wake costs while several fetches wait. Default: [`Policy::Competing`], one for all of them;
+    /// with [`Policy::Broadcast`] every waiting fetch makes one of its own.
     pub policy: Policy,
     /// What makes the pace watchful. Default: [`PaceCauses::DEFAULT`] (the seed: [`PaceCauses::SEED_001`], with which an
     /// idle process never rests).
@@ -57,7 +58,7 @@ impl LongPollConfig {
         aggressive_poll_duration: Duration::from_secs(10),
         aggressive_exit_threshold: 5,
         notify_delivery_timeout: Duration::from_millis(100),
-        policy: Policy::One,
+        policy: Policy::Competing,
         causes: PaceCauses::DEFAULT,
     };
 
@@ -91,10 +92,7 @@ impl LongPollConfig {
 
     /// The hub's part.
     pub fn hub_options(&self) -> HubOptions {
-        HubOptions::default()
-            .policy(self.policy)
-            .grace(self.timer_grace_period)
-            .delivery_timeout(self.notify_delivery_timeout)
+        HubOptions::default().grace(self.timer_grace_period)
     }
 
     /// The pace's part. With the seed's causes its interval is the seed's too.

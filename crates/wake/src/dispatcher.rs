@@ -21,7 +21,7 @@ use std::time::Instant;
 use tokio::sync::watch as channel;
 
 pub use handle::DispatcherHandle;
-pub use options::DispatcherOptions;
+pub use options::{DispatcherOptions, Policy};
 use round::Flight;
 
 use crate::backoff::Backoff;

@@ -48,6 +48,16 @@ pub enum Fired<K> {
     Everything,
 }
 
+impl<K> Fired<K> {
+    /// Why the key is woken.
+    pub const fn cause(&self) -> Cause {
+        match self {
+            Self::Key(_, source) => source.cause(),
+            Self::Everything => Cause::Due,
+        }
+    }
+}
+
 /// An instant and a number that keeps equal instants apart, in order of arrival.
 type Slot = (Instant, u64);
 

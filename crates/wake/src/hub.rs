@@ -8,12 +8,11 @@
 
 mod armed;
 mod board;
-mod delivery;
 mod entry;
 mod keep;
 #[cfg(all(test, not(shuttle)))]
 mod model;
-mod policy;
+mod options;
 #[cfg(all(test, shuttle))]
 mod races;
 mod runner;
@@ -27,10 +26,11 @@ use std::time::Duration;
 
 use tokio::sync::watch as channel;
 
-pub use armed::{Armed, Look, Rung, Waited};
+pub use armed::{Armed, Look, Waited};
 use board::Board;
 pub use entry::Stretch;
-pub use policy::{HubOptions, Policy};
+use entry::Woken;
+pub use options::HubOptions;
 pub use runner::Runner;
 use wakes::Wakes;
 pub use watch::{RungKey, Watch};
@@ -71,21 +71,20 @@ impl<K: Key> Hub<K> {
         (hub.clone(), Runner::new(hub))
     }
 
-    /// Somebody says "look at this key", and why.
+    /// Wakes everybody who waits for the key, and says why.
     pub fn ring(&self, key: &K, cause: Cause) {
-        let wakes = self.board().ring(key, cause, clock::now());
-        self.rung(cause, wakes);
+        self.wake(key, cause, false);
     }
 
-    /// The same, after whoever looks was told where: it may then leave out everything else, as long as every ring says so.
+    /// The same after the place of the work was announced to those who claim: they may then search there alone, as long as
+    /// every wake says so.
     pub fn ring_told(&self, key: &K, cause: Cause) {
-        let wakes = self.board().ring_told(key, cause, true, clock::now());
-        self.rung(cause, wakes);
+        self.wake(key, cause, true);
     }
 
-    /// Rings every waited key, and forgets which ones were known to be empty.
+    /// Wakes every waited key, and forgets which ones were known to be empty.
     pub fn ring_all(&self, cause: Cause) {
-        let wakes = self.board().ring_all(cause, clock::now());
+        let wakes = self.board().wake_all(Woken { cause, since: clock::now() });
         self.rung(cause, wakes);
     }
 
@@ -109,7 +108,7 @@ impl<K: Key> Hub<K> {
 
     /// Begins to wait for the key: from here no ring is lost.
     pub fn arm(&self, key: K) -> Result<Armed<K>, Refused> {
-        Armed::new(self.clone(), key).inspect_err(|refused| self.tell(Event::Refused(*refused)))
+        Armed::new(self.clone(), key)
     }
 
     /// Waits for many keys at once, as a dispatcher does.
@@ -123,11 +122,12 @@ impl<K: Key> Hub<K> {
         let now = clock::now();
         let mut board = self.board();
         let before = std::mem::replace(&mut board.link, link);
-        let wakes = match (before.is_proven(), link.is_proven()) {
-            (false, true) => board.trust_anew(now),
+        let mut wakes = Wakes::default();
+        match (before.is_proven(), link.is_proven()) {
+            (false, true) => wakes = board.trust_anew(now),
             (true, false) => board.distrust(),
-            (false, false) | (true, true) => Wakes::default(),
-        };
+            (false, false) | (true, true) => {}
+        }
         drop(board);
         if before == link {
             return;
@@ -172,7 +172,7 @@ impl<K: Key> Hub<K> {
 
     /// How many waiters exist.
     pub fn waiters(&self) -> usize {
-        self.board().waiters()
+        self.board().waiters
     }
 
     /// How many keys are known, those that outlive their waiters included.
@@ -203,6 +203,11 @@ impl<K: Key> Hub<K> {
         }
     }
 
+    fn wake(&self, key: &K, cause: Cause, told: bool) {
+        let wakes = self.board().wake(key, Woken { cause, since: clock::now() }, told);
+        self.rung(cause, wakes);
+    }
+
     fn rung(&self, cause: Cause, wakes: Wakes) {
         self.tell(Event::Rung { cause, woken: wakes.count });
         wakes.wake();
@@ -228,7 +233,7 @@ impl<K: Key> Debug for Hub<K> {
         let board = self.board();
         f.debug_struct("Hub")
             .field("keys", &board.keys())
-            .field("waiters", &board.waiters())
+            .field("waiters", &board.waiters)
             .field("dues", &board.dues.len())
             .finish_non_exhaustive()
     }

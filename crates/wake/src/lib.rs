@@ -44,9 +44,10 @@
 //!
 //! # What it promises
 //!
-//! - No ring is lost, and none is owned by a future that may be dropped. A waiter that goes hands on what it was given; a
-//!   look that fails puts its ring back.
-//! - With [`Policy::One`] one push costs one look, and a hundred rows in one commit reach as many waiters as want them.
+//! - No ring is lost, and none is owned by a future that may be dropped. Every waiter of a key
+//!   remembers a ring until its own next look begins; a look that fails puts its ring back.
+//! - With a [`Dispatcher`] one push costs one look however many wait ([`Policy::Competing`]), or one for each of them
+//!   ([`Policy::Broadcast`]), and a hundred rows in one commit reach as many as want them.
 //! - A key that was looked at and found empty since its last ring, under a proven link, need not be looked at again for a
 //!   newcomer. Idle waiters that come and go cost nothing.
 //! - No due is rung early. An earlier one shortens every sleep.
@@ -88,9 +89,9 @@ pub use backoff::{Backoff, BackoffOptions};
 pub use cause::Cause;
 pub use config::{ConfigFault, ConfigFaults, LongPollConfig};
 pub use demand::{Answer, DemandId, Patience, Ticket};
-pub use dispatcher::{Dispatcher, DispatcherHandle, DispatcherOptions};
+pub use dispatcher::{Dispatcher, DispatcherHandle, DispatcherOptions, Policy};
 pub use dues::{DueSource, Dues, Fired};
-pub use hub::{Armed, Hub, HubOptions, Key, Look, Policy, Rung, RungKey, Runner, Stretch, Waited, Watch};
+pub use hub::{Armed, Hub, HubOptions, Key, Look, RungKey, Runner, Stretch, Waited, Watch};
 pub use link::{Link, LinkState};
 pub use observe::{Counters, Event, Observer};
 pub use outcome::Outcome;

@@ -40,7 +40,7 @@ pub enum Event {
         /// Why the look was made.
         cause: Cause,
     },
-    /// A waiter was rung and did not look in time; the next one was rung instead if there was one.
+    /// A woken key was not claimed from in time although the dispatcher was free to.
     Undelivered,
     /// The pace changed.
     Pace(PaceChange),

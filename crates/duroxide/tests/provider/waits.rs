@@ -148,8 +148,8 @@ async fn rounds_for_one_message(policy: Policy, expected: i64) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_policy_decides_how_many_claim_rounds_a_message_costs() {
-    assert_eq!(rounds_for_one_message(Policy::One, 1).await, 1, "competing: one for all");
-    assert_eq!(rounds_for_one_message(Policy::All, 8).await, 8, "broadcast: one for each waiting fetch");
+    assert_eq!(rounds_for_one_message(Policy::Competing, 1).await, 1, "competing: one for all");
+    assert_eq!(rounds_for_one_message(Policy::Broadcast, 8).await, 8, "broadcast: one for each waiting fetch");
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn of_four_waiting_fetches_one_gets_a_message_and_the_others_wait_on() {
 
 #[tokio::test]
 async fn both_policies_bring_every_message_to_one_fetch() {
-    for policy in [Policy::One, Policy::All] {
+    for policy in [Policy::Competing, Policy::Broadcast] {
         let database = TestDatabase::new().await;
         let config = LongPollConfig { policy, ..LongPollConfig::on() };
         let (here, there) = (open_with(&database, config).await, open_with(&database, config).await);

@@ -7,8 +7,17 @@
 use std::time::Duration;
 
 use crate::backoff::BackoffOptions;
-use crate::hub::Policy;
 use crate::pace_options::PaceOptions;
+
+/// How many claim rounds a wake costs while several demands wait for its key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// One for all of them: the demands compete for what it claims.
+    #[default]
+    Competing,
+    /// One for each of them, one after another: every demand makes an attempt of its own.
+    Broadcast,
+}
 
 /// What a caller chooses about a dispatcher.
 #[derive(Clone, Debug)]
@@ -57,7 +66,8 @@ impl DispatcherOptions {
         self
     }
 
-    /// How many claim rounds a wake costs while several demands wait for its key. Default: [`Policy::One`], one for all.
+    /// How many claim rounds a wake costs while several demands wait for its key. Default:
+    /// [`Policy::Competing`].
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;

@@ -9,13 +9,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Dispatcher, LookEnd, Work};
+use super::{Dispatcher, LookEnd, Policy, Work};
 use crate::backoff::Backoff;
 use crate::cause::Cause;
 use crate::clock;
 use crate::demand::{Answer, DemandId};
 use crate::dues::DueSource;
-use crate::hub::{Policy, RungKey, Watch};
+use crate::hub::{RungKey, Watch};
 use crate::observe::Event;
 use crate::outcome::Outcome;
 use crate::pace_options::PaceCause;
@@ -39,7 +39,7 @@ impl<S: Source> Dispatcher<S> {
         }
         let mut called = self.wanted_keys(now);
         let woken = self.watch.rung_keys();
-        let broadcast = self.options.policy == Policy::All;
+        let broadcast = self.options.policy == Policy::Broadcast;
         if broadcast {
             let mut demands = self.desk.demands();
             woken.iter().for_each(|(key, cause)| demands.owe_attempts(key, *cause));

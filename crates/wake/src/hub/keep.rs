@@ -15,7 +15,7 @@ use crate::refused::Refused;
 impl<K: Key> Board<K> {
     pub(super) fn check_limits(&mut self, key: &K) -> Result<(), Refused> {
         let options = &self.options;
-        if self.sinks.len() >= options.max_waiters {
+        if self.waiters >= options.max_waiters {
             return Err(Refused::Waiters { limit: options.max_waiters });
         }
         if let Some(entry) = self.entries.get(key) {

@@ -16,7 +16,7 @@ fn defaults_are_the_seeds_unless_a_decision_says_otherwise() {
     assert_eq!((ours.aggressive_poll_duration, seed.aggressive_poll_duration), (secs(10), secs(60)));
     assert_eq!(ours.aggressive_exit_threshold, 5);
     assert_eq!(ours.notify_delivery_timeout, ms(100));
-    assert_eq!(ours.policy, Policy::One);
+    assert_eq!(ours.policy, Policy::Competing);
     assert_eq!((ours.causes, seed.causes), (PaceCauses::DEFAULT, PaceCauses::SEED_001));
 }
 

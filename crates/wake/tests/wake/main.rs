@@ -4,9 +4,7 @@
 #![cfg(not(shuttle))]
 
 mod backoff;
-mod baton;
 mod config;
-mod delivery;
 mod demands;
 mod dispatcher;
 mod dues;
@@ -16,6 +14,7 @@ mod link;
 mod observe;
 mod pace;
 mod policy;
+mod put_back;
 mod rig;
 mod runner;
 mod stretch;

@@ -5,7 +5,7 @@ use reveille_wake::{Answer, Cause, DispatcherOptions, Link, Policy};
 use crate::rig::{Rig, leases, ms, now, secs, settle};
 
 async fn broadcast() -> Rig {
-    Rig::with(DispatcherOptions::default().policy(Policy::All), true).await
+    Rig::with(DispatcherOptions::default().policy(Policy::Broadcast), true).await
 }
 
 /// The sizes of the rounds that one row costs while eight demands wait.
@@ -26,12 +26,12 @@ async fn rounds_for_one_row(policy: Policy) -> Vec<usize> {
 
 #[tokio::test(start_paused = true)]
 async fn competing_demands_share_one_round() {
-    assert_eq!(rounds_for_one_row(Policy::One).await, [8]);
+    assert_eq!(rounds_for_one_row(Policy::Competing).await, [8]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn with_broadcast_every_waiting_demand_makes_a_round_of_its_own() {
-    assert_eq!(rounds_for_one_row(Policy::All).await, [1; 8]);
+    assert_eq!(rounds_for_one_row(Policy::Broadcast).await, [1; 8]);
 }
 
 #[tokio::test(start_paused = true)]

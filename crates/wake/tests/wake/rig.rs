@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use reveille_wake::{
     Answer, Cause, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, Hub, HubOptions, Link, LookFailed,
-    Looked, Patience, Policy, Round, Source, Ticket,
+    Looked, Patience, Round, Source, Ticket,
 };
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
@@ -199,7 +199,7 @@ impl Rig {
 
     pub(crate) async fn with(options: DispatcherOptions, linked: bool) -> Self {
         let counters = Arc::new(Counters::default());
-        let (hub, runner) = Hub::new(HubOptions::default().policy(Policy::All).observer(counters.clone()));
+        let (hub, runner) = Hub::new(HubOptions::default().observer(counters.clone()));
         if linked {
             hub.set_link(proven());
         }

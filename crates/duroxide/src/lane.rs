@@ -16,12 +16,13 @@ use std::time::{Duration, Instant};
 
 use duroxide::providers::ProviderError;
 use reveille::database::{Database, Registration};
-use reveille_wake::{Answer, Cause, Dispatcher, DispatcherHandle, Hub, LongPollConfig, Patience, Runner};
+use reveille_wake::{Answer, Cause, Dispatcher, DispatcherHandle, Hub, Patience, Runner};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::bell::Bell;
 use crate::error::provider_error;
+use crate::long_poll::LongPollConfig;
 use crate::queue::{Queue, QueueAsk};
 use look::Looker;
 

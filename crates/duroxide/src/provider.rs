@@ -17,7 +17,7 @@ use duroxide::providers::{
     DispatcherCapabilityFilter, OrchestrationItem, ProviderError, SessionFetchConfig, TagFilter, WorkItem,
 };
 use reveille::database::{Database, DatabaseError};
-use reveille_wake::{Cause, LongPollConfig};
+use reveille_wake::Cause;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -25,6 +25,7 @@ use crate::activities::{Activities, ActivityAsk, ActivityKey, Shelf};
 use crate::error::unreadable;
 use crate::glance::{Glances, Status};
 use crate::lane::{Lane, Tasks};
+use crate::long_poll::LongPollConfig;
 use crate::nul;
 use crate::number::{seconds, signed, unsigned};
 use crate::options::{PostgresProviderOptions, ProviderOpenError};

@@ -82,12 +82,10 @@ mod desk;
 mod dispatcher;
 mod source;
 
-mod config;
 mod observe;
 
 pub use backoff::{Backoff, BackoffOptions};
 pub use cause::Cause;
-pub use config::{ConfigFault, ConfigFaults, LongPollConfig};
 pub use demand::{Answer, DemandId, Patience, Ticket};
 pub use dispatcher::{Dispatcher, DispatcherHandle, DispatcherOptions, Policy};
 pub use dues::{DueSource, Dues, Fired};
@@ -96,6 +94,6 @@ pub use link::{Link, LinkState};
 pub use observe::{Counters, Event, Observer};
 pub use outcome::Outcome;
 pub use pace::{Pace, PaceChange, Pacer};
-pub use pace_options::{PaceCause, PaceCauses, PaceOptions, SEED_001};
+pub use pace_options::{PaceCause, PaceCauses, PaceOptions};
 pub use refused::Refused;
 pub use source::{Asked, LookFailed, Looked, Round, Source};

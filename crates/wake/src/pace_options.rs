@@ -1,7 +1,6 @@
 //! What makes a dispatcher watchful, and for how long.
 //!
-//! Owns the set of causes and the times of the watchful pace, and seed 001's whole table as a constant for those who want
-//! it. The default is smaller: an empty fallback look that makes a process watchful turns 0.01 queries per second into 107.
+//! Owns the set of causes and the times of the watchful pace, and seed 001's set of causes for those who want it. The default is smaller: an empty fallback look that makes a process watchful turns 0.01 queries per second into 107.
 //!
 //! Next: [`crate::pace`].
 
@@ -105,15 +104,6 @@ pub struct PaceOptions {
     /// What the interval grows to while looks are empty or fail. Default: 500 ms.
     pub longest: Duration,
 }
-
-/// Seed 001's aggressive mode, whole: every wake event enters it, for 60 s, at the 50 ms of duroxide's idle sleep.
-pub const SEED_001: PaceOptions = PaceOptions {
-    causes: PaceCauses::SEED_001,
-    minimum: Duration::from_secs(60),
-    exit_threshold: 5,
-    shortest: Duration::from_millis(50),
-    longest: Duration::from_millis(50),
-};
 
 impl PaceOptions {
     /// The defaults named at each field.

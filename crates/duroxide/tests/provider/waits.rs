@@ -6,9 +6,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use duroxide::providers::{Provider, WorkItem};
-use reveille_duroxide::{LongPollConfig, PostgresProvider};
+use reveille_duroxide::{LongPollConfig, PaceCauses, Policy, PostgresProvider};
 use reveille_testkit::TestDatabase;
-use reveille_wake::{PaceCauses, Policy};
 use tokio::task::JoinSet;
 
 use crate::counted::Counted;

@@ -1,6 +1,6 @@
 //! What a caller chooses about a dispatcher.
 //!
-//! Owns the settings and their defaults. [`LongPollConfig`](crate::LongPollConfig) makes them from the seeds' names.
+//! Owns the settings and their defaults.
 //!
 //! Next: [`super::handle`].
 

@@ -4,7 +4,6 @@
 #![cfg(not(shuttle))]
 
 mod backoff;
-mod config;
 mod demands;
 mod dispatcher;
 mod dues;

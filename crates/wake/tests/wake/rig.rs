@@ -6,10 +6,19 @@ use std::time::{Duration, Instant};
 
 use reveille_wake::{
     Answer, Cause, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, Hub, HubOptions, Link, LookFailed,
-    Looked, Patience, Round, Source, Ticket,
+    Looked, PaceCauses, PaceOptions, Patience, Round, Source, Ticket,
 };
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
+
+/// Seed 001's aggressive mode: every reason there is, for a minute, every 50 ms.
+pub(crate) const SEED_001: PaceOptions = PaceOptions {
+    causes: PaceCauses::SEED_001,
+    minimum: secs(60),
+    shortest: ms(50),
+    longest: ms(50),
+    ..PaceOptions::DEFAULT
+};
 
 pub(crate) type Key = &'static str;
 pub(crate) type Row = u32;
@@ -18,11 +27,11 @@ pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-pub(crate) fn ms(millis: u64) -> Duration {
+pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-pub(crate) fn secs(seconds: u64) -> Duration {
+pub(crate) const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 

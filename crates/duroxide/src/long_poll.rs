@@ -3,14 +3,12 @@
 //! Owns `LongPollConfig`, whose names users of duroxide-pg know, and turns it into the options of the hub, the pace and the
 //! dispatcher. Promises to report every fault at once. Each default that differs from seed 001 says so.
 //!
-//! Next: [`crate::hub`], [`crate::dispatcher`].
+//! Next: [`crate::lane`].
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::dispatcher::{DispatcherOptions, Policy};
-use crate::hub::HubOptions;
-use crate::pace_options::{PaceCauses, PaceOptions};
+use reveille_wake::{DispatcherOptions, HubOptions, PaceCauses, PaceOptions, Policy};
 
 /// How a fetch waits for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,13 +89,13 @@ impl LongPollConfig {
     }
 
     /// The hub's part.
-    pub fn hub_options(&self) -> HubOptions {
+    pub(crate) fn hub_options(&self) -> HubOptions {
         HubOptions::default().grace(self.timer_grace_period)
     }
 
     /// The pace's part. With the seed's causes its interval is the seed's too.
-    pub fn pace_options(&self) -> PaceOptions {
-        let base = if self.causes == PaceCauses::SEED_001 { crate::SEED_001 } else { PaceOptions::DEFAULT };
+    fn pace_options(&self) -> PaceOptions {
+        let base = if self.causes == PaceCauses::SEED_001 { SEED_001 } else { PaceOptions::DEFAULT };
         PaceOptions {
             causes: self.causes,
             minimum: self.aggressive_poll_duration,
@@ -107,7 +105,7 @@ impl LongPollConfig {
     }
 
     /// The dispatcher's part.
-    pub fn dispatcher_options(&self) -> DispatcherOptions {
+    pub(crate) fn dispatcher_options(&self) -> DispatcherOptions {
         DispatcherOptions::default()
             .waits(self.enabled)
             .policy(self.policy)
@@ -123,6 +121,15 @@ impl Default for LongPollConfig {
         Self::DEFAULT
     }
 }
+
+/// Seed 001's aggressive mode: every wake enters it, for 60 s, at the 50 ms of duroxide's idle sleep.
+const SEED_001: PaceOptions = PaceOptions {
+    causes: PaceCauses::SEED_001,
+    minimum: Duration::from_secs(60),
+    exit_threshold: 5,
+    shortest: Duration::from_millis(50),
+    longest: Duration::from_millis(50),
+};
 
 /// Longer than this is a slip of the unit, not a wish.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -166,3 +173,57 @@ impl fmt::Display for ConfigFaults {
 }
 
 impl std::error::Error for ConfigFaults {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    const fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn defaults_are_the_seeds_unless_a_decision_says_otherwise() {
+        let ours = LongPollConfig::default();
+        let seed = LongPollConfig::SEED_001;
+
+        assert!(!ours.enabled);
+        assert_eq!(ours.fallback_poll_interval, secs(300));
+        assert_eq!(ours.max_wait_time, secs(30));
+        assert_eq!((ours.timer_grace_period, seed.timer_grace_period), (ms(0), ms(100)));
+        assert_eq!((ours.aggressive_poll_duration, seed.aggressive_poll_duration), (secs(10), secs(60)));
+        assert_eq!(ours.aggressive_exit_threshold, 5);
+        assert_eq!(ours.notify_delivery_timeout, ms(100));
+        assert_eq!(ours.policy, Policy::Competing);
+        assert_eq!((ours.causes, seed.causes), (PaceCauses::DEFAULT, PaceCauses::SEED_001));
+    }
+
+    #[test]
+    fn the_seeds_polling_is_whole() {
+        assert_eq!(LongPollConfig::default().pace_options(), PaceOptions::DEFAULT);
+        assert_eq!(LongPollConfig::SEED_001.pace_options(), SEED_001);
+        assert_eq!((SEED_001.minimum, SEED_001.exit_threshold), (secs(60), 5));
+        assert_eq!((SEED_001.shortest, SEED_001.longest), (ms(50), ms(50)));
+    }
+
+    #[test]
+    fn every_fault_is_reported_at_once() {
+        let config = LongPollConfig {
+            fallback_poll_interval: ms(0),
+            max_wait_time: secs(100_000),
+            notify_delivery_timeout: ms(0),
+            ..LongPollConfig::on()
+        };
+
+        let faults = config.validate().unwrap_err();
+
+        assert_eq!(faults.0.len(), 3);
+        assert!(faults.0.contains(&ConfigFault::TooLong { setting: "max_wait_time", value: secs(100_000) }));
+        assert!(faults.to_string().contains("fallback_poll_interval must be longer than zero; "), "{faults}");
+        assert_eq!(LongPollConfig::on().validate(), Ok(LongPollConfig::on()));
+    }
+}

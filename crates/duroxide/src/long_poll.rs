@@ -1,7 +1,8 @@
 //! Long polling, in the seeds' words.
 //!
-//! Owns `LongPollConfig`, whose names users of duroxide-pg know, and turns it into the options of the hub, the pace and the
-//! dispatcher. Promises to report every fault at once. Each default that differs from seed 001 says so.
+//! Owns `LongPollConfig`, whose names users of duroxide-pg know, and turns it into the options of
+//! the hub, the pace and the dispatcher. Promises to report every fault at once. Each default that
+//! differs from seed 001 says so.
 //!
 //! Next: [`crate::lane`].
 
@@ -13,28 +14,30 @@ use reveille_wake::{DispatcherOptions, HubOptions, PaceCauses, PaceOptions, Poli
 /// How a fetch waits for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongPollConfig {
-    /// Whether a fetch waits at all; if not, it looks once and returns at once. Default: false, as in the seed, for
-    /// compatibility.
+    /// Whether a fetch waits at all; if not, it claims once and returns at once. Default: false, as
+    /// in the seed, for compatibility.
     pub enabled: bool,
-    /// How often everything is looked at although nothing rang. Default: 300 s.
+    /// How often a claim round is made although nothing woke the queue. Default: 300 s.
     pub fallback_poll_interval: Duration,
     /// The longest single wait. Default: 30 s.
     pub max_wait_time: Duration,
-    /// What is added to every due. Default: zero (the seed: 100 ms, for clocks that differ; here only delays computed by
-    /// the database's clock travel, so there is nothing to forgive).
+    /// What is added to every due time. Default: zero (the seed: 100 ms, for clocks that differ; here
+    /// only delays computed by the database's clock travel, so there is nothing to forgive).
     pub timer_grace_period: Duration,
-    /// The least time in the watchful pace after its latest reason. Default: 10 s (the seed: 60 s).
+    /// The least time of fallback polling after its latest reason. Default: 10 s (the seed: 60 s).
     pub aggressive_poll_duration: Duration,
-    /// How many consecutive looks must succeed and find nothing before the watchful pace ends. Default: 5; zero counts as
-    /// one.
+    /// How many consecutive rounds must succeed and find nothing before fallback polling ends.
+    /// Default: 5; zero counts as one.
     pub aggressive_exit_threshold: u32,
-    /// How long a wake may wait for its claim round although the dispatcher is free. Default: 100 ms.
+    /// How long a wake may wait for its claim round although the dispatcher is free; more is a reason
+    /// for fallback polling. Default: 100 ms.
     pub notify_delivery_timeout: Duration,
-    /// How many claim rounds a wake costs while several fetches wait. Default: [`Policy::Competing`], one for all of them;
-    /// with [`Policy::Broadcast`] every waiting fetch makes one of its own.
+    /// How many claim rounds a wake costs while several fetches wait. Default:
+    /// [`Policy::Competing`], one for all of them; with [`Policy::Broadcast`] every waiting fetch
+    /// makes one of its own.
     pub policy: Policy,
-    /// What makes the pace watchful. Default: [`PaceCauses::DEFAULT`] (the seed: [`PaceCauses::SEED_001`], with which an
-    /// idle process never rests).
+    /// What begins fallback polling. Default: [`PaceCauses::DEFAULT`] (the seed:
+    /// [`PaceCauses::SEED_001`], with which an idle process never rests).
     pub causes: PaceCauses,
 }
 
@@ -122,7 +125,8 @@ impl Default for LongPollConfig {
     }
 }
 
-/// Seed 001's aggressive mode: every wake enters it, for 60 s, at the 50 ms of duroxide's idle sleep.
+/// Seed 001's aggressive mode: every wake enters it, for 60 s, at the 50 ms of duroxide's idle
+/// sleep.
 const SEED_001: PaceOptions = PaceOptions {
     causes: PaceCauses::SEED_001,
     minimum: Duration::from_secs(60),

@@ -1,8 +1,9 @@
-//! Where demands stand in line.
+//! Where demands wait in line.
 //!
-//! Owns every demand of one dispatcher in exactly one state, `Waiting → Assigned → Done`, changed under one lock and once.
-//! Promises that a deadline, an answer, a departure and a shutdown that meet produce one of them, never two, and that a
-//! lease is never dropped here: what cannot be assigned comes back to the caller.
+//! Owns every demand of one dispatcher in exactly one state, `Waiting → Assigned → Done`, changed
+//! under one lock and once. Promises that a deadline, an answer, a departure and a shutdown that
+//! meet produce one of them, never two, and that a lease is never dropped here: what cannot be
+//! assigned comes back to the caller.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -24,7 +25,7 @@ use crate::refused::Refused;
 use crate::source::{Asked, Source};
 use crate::sync::{Mutex, MutexGuard};
 
-/// The demands, shared between the dispatcher and the doors.
+/// The demands, shared between the dispatcher and its handles.
 #[derive(Debug)]
 pub(crate) struct Desk<S: Source>(Mutex<Demands<S::Key, S::Ask, S::Lease>>);
 
@@ -80,16 +81,17 @@ pub(crate) struct Demands<K, A, L> {
     /// Those that wait, by key, the one that has waited longest first.
     waiting: HashMap<K, BTreeSet<DemandId>>,
     deadlines: BTreeSet<(Instant, DemandId)>,
-    /// Those that wait for one look only.
+    /// Those that wait for one claim round only.
     impatient: BTreeSet<DemandId>,
-    /// Those that were woken and have not made their own attempt; empty unless the policy is broadcast.
+    /// Those that were woken and have not made their own attempt; empty unless the policy is
+    /// broadcast.
     attempts: Attempts,
     news: News<K, L>,
     dispatcher: Option<Waker>,
-    /// The latest look failed, so an expiring demand cannot be told "nothing".
+    /// The latest claim round failed, so an expiring demand cannot be answered "nothing".
     pub(crate) failing: bool,
     pub(crate) pace: Pace,
-    /// Keys of the look under way, and keys that the watchful pace leaves alone for now.
+    /// Keys of the round under way, and keys that fallback polling leaves alone for now.
     pub(crate) in_flight: usize,
     pub(crate) backed_off: usize,
     closed: bool,
@@ -126,7 +128,8 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         if self.closed {
             return Err(Refused::Closed);
         }
-        // News counts too: a client that comes and goes faster than the dispatcher runs must not fill the memory.
+        // News counts too: a client that comes and goes faster than the dispatcher runs must not
+        // fill the memory.
         if self.all.len().max(self.news.arrived.len()) >= self.limit {
             return Err(Refused::Waiters { limit: self.limit });
         }
@@ -236,12 +239,14 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// Up to `limit` of those that wait under any of the keys, the one that has waited longest first.
+    /// Up to `limit` of those that wait under any of the keys, the one that has waited longest
+    /// first.
     pub(crate) fn waiting_under<'a>(&self, keys: impl Iterator<Item = &'a K>, limit: usize) -> Vec<Asked<K, A>>
     where
         K: 'a,
     {
-        // The first `limit` of all are among the first `limit` of each: a long line costs no more than a short one.
+        // The first `limit` of all are among the first `limit` of each: a long line costs no more
+        // than a short one.
         let lines = keys.filter_map(|key| self.waiting.get(key));
         let ids: BTreeSet<DemandId> = lines.flat_map(|line| line.iter().take(limit)).copied().collect();
         ids.into_iter().take(limit).filter_map(|id| self.asked(id)).collect()
@@ -265,7 +270,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         DemandId(self.ids)
     }
 
-    /// Those up to `newest` that wait for one look only, and still wait, with their keys.
+    /// Those up to `newest` that wait for one claim round only, and still wait, with their keys.
     pub(crate) fn impatient(&self, newest: DemandId) -> Vec<(DemandId, Arc<[K]>)> {
         let ids = self.impatient.range(..=newest);
         ids.filter_map(|id| Some((*id, Arc::clone(&self.all.get(id)?.keys)))).collect()

@@ -1,10 +1,11 @@
 //! Who waits for what.
 //!
-//! Owns the waiters and the coming dues of one process. Promises that from the moment a key is armed no ring is lost,
-//! whatever is dropped, cancelled or fails between; that nobody is woken early by a due; and that rings cost no memory.
-//! Knows no database: somebody else decides what a ring is about, and looks.
+//! Owns the waiters and the due times of one process. Promises that from the moment a key is armed
+//! no wake is lost, whatever is dropped, cancelled or fails between; that no due time wakes early;
+//! and that wakes cost no memory. Knows no database: others decide what a wake is about, and claim.
 //!
-//! Next: [`Armed`] for whoever waits for one key, [`Watch`] for a dispatcher that waits for many.
+//! Next: [`Watch`] for a dispatcher that waits for many keys, [`Armed`] for a loop that waits for
+//! one.
 
 mod armed;
 mod board;
@@ -43,15 +44,16 @@ use crate::observe::{Event, Watcher};
 use crate::refused::Refused;
 use crate::sync::{Mutex, MutexGuard};
 
-/// What one can wait for. Make it a type of your own, never a joined string: `("a", "b/c")` and `("a/b", "c")` differ.
+/// What one can wait for. Make it a type of your own, never a joined string: `("a", "b/c")` and
+/// `("a/b", "c")` differ.
 ///
-/// A key is one question: everything that decides which rows a waiter may take belongs in it. Otherwise an empty look by
-/// one waiter would be taken for the answer to another's question.
+/// A key is one question: everything that decides which rows a waiter may take belongs in it.
+/// Otherwise an empty claim by one waiter would be taken for the answer to another's question.
 pub trait Key: Clone + Eq + Hash + Debug + Send + Sync + 'static {}
 
 impl<T: Clone + Eq + Hash + Debug + Send + Sync + 'static> Key for T {}
 
-/// Where waiters and rings meet. Clones are the same hub.
+/// Where waiters and wakes meet. Clones are the same hub.
 pub struct Hub<K: Key> {
     inner: Arc<Inner<K>>,
 }
@@ -63,7 +65,7 @@ struct Inner<K> {
 }
 
 impl<K: Key> Hub<K> {
-    /// A hub, and the [`Runner`] that rings its dues: run it in a task of its own.
+    /// A hub, and the [`Runner`] that wakes keys at their due times: run it in a task of its own.
     pub fn new(options: HubOptions) -> (Self, Runner<K>) {
         let watcher = options.watcher.clone();
         let link = channel::Sender::new(Link::Connecting { attempts: 0 });
@@ -76,8 +78,8 @@ impl<K: Key> Hub<K> {
         self.wake(key, cause, false);
     }
 
-    /// The same after the place of the work was announced to those who claim: they may then search there alone, as long as
-    /// every wake says so.
+    /// The same after the place of the work was announced to those who claim: they may then search
+    /// there alone, as long as every wake says so.
     pub fn ring_told(&self, key: &K, cause: Cause) {
         self.wake(key, cause, true);
     }
@@ -88,7 +90,7 @@ impl<K: Key> Hub<K> {
         self.rung(cause, wakes);
     }
 
-    /// Rings the key after `delay`, beside whatever else is to come for it. Use it for what somebody announces.
+    /// Wakes the key after `delay`, beside its other due times. Use it for what somebody announces.
     pub fn ring_after(&self, key: K, source: DueSource, delay: Duration) {
         self.change_dues(|board| {
             let at = clock::after(clock::now(), delay.saturating_add(board.options.grace));
@@ -96,8 +98,8 @@ impl<K: Key> Hub<K> {
         });
     }
 
-    /// The next due of the key is `delay` from now as `source` knows it, or it knows of none; what it said before is void.
-    /// Use it for what a look or a heartbeat read.
+    /// The next due time of the key is `delay` from now as `source` knows it, or it knows of none;
+    /// what it knew before is void. Use it for what a claim round or a heartbeat read.
     pub fn set_due(&self, key: K, source: DueSource, delay: Option<Duration>) {
         self.change_dues(|board| {
             let grace = board.options.grace;
@@ -106,7 +108,7 @@ impl<K: Key> Hub<K> {
         });
     }
 
-    /// Begins to wait for the key: from here no ring is lost.
+    /// Begins to wait for the key: from here no wake is lost.
     pub fn arm(&self, key: K) -> Result<Armed<K>, Refused> {
         Armed::new(self.clone(), key)
     }
@@ -116,8 +118,8 @@ impl<K: Key> Hub<K> {
         Watch::new(self.clone())
     }
 
-    /// Says how the hint source is. When it becomes proven every waited key is rung first: what was said meanwhile went
-    /// unheard. Only then are empty looks believed.
+    /// Sets the health of the hint source. When it becomes proven every waited key is woken first,
+    /// because hints sent meanwhile were not received. Only then are empty claims believed.
     pub fn set_link(&self, link: Link) {
         let now = clock::now();
         let mut board = self.board();
@@ -139,7 +141,7 @@ impl<K: Key> Hub<K> {
         self.tell(Event::Link(link));
     }
 
-    /// How the hint source is.
+    /// The health of the hint source.
     pub fn link(&self) -> Link {
         self.board().link
     }
@@ -149,13 +151,13 @@ impl<K: Key> Hub<K> {
         self.inner.link.subscribe()
     }
 
-    /// Whether the key was looked at and found empty since its last ring, under a proven link.
+    /// Whether the key was claimed from and found empty since its last wake, under a proven link.
     pub fn is_known_empty(&self, key: &K) -> bool {
         self.board().is_known_empty(key)
     }
 
-    /// Forgets that the key was found empty, so that whoever comes for it next looks. Whether nobody waits for it: one that
-    /// somebody waits for stays as it is.
+    /// Forgets that the key was found empty, so that the next waiter claims. Answers whether nobody
+    /// waits for it: a key that somebody waits for stays as it is.
     pub fn forget(&self, key: &K) -> bool {
         self.board().forget_unwaited(key)
     }
@@ -180,12 +182,13 @@ impl<K: Key> Hub<K> {
         self.board().keys()
     }
 
-    /// How many dues are to come.
+    /// How many due times are to come.
     pub fn dues(&self) -> usize {
         self.board().dues.len()
     }
 
-    /// Followers see what the board says now: of two callers, the later to publish may have been the earlier to change it.
+    /// Followers see the link as it is now: of two callers, the later to publish may have been the
+    /// earlier to change it.
     fn publish_link(&self) {
         self.inner.link.send_if_modified(|seen| {
             let link = self.link();

@@ -1,8 +1,9 @@
 //! Who owes a claim attempt of its own, under the broadcast policy.
 //!
-//! Owns the order of the attempts: first woken, first to try. A demand stands here at most once, and one that is answered or
-//! gone leaves, so there are never more entries than demands. A demand that is woken again after its attempt goes to the
-//! end: a key that is woken without a pause keeps no other key from being claimed.
+//! Owns the order of the attempts: first woken, first to try. A demand stands here at most once,
+//! and one that is answered or gone leaves, so there are never more entries than demands. A demand
+//! that is woken again after its attempt goes to the end: a key that is woken without a pause keeps
+//! no other key from being claimed.
 //!
 //! Next: [`crate::dispatcher`].
 

@@ -59,7 +59,7 @@ impl Default for DispatcherOptions {
 }
 
 impl DispatcherOptions {
-    /// Whether demands wait at all; if not, each gets one look and an answer. Default: yes.
+    /// Whether demands wait at all; if not, each gets one claim round and an answer. Default: yes.
     #[must_use]
     pub fn waits(mut self, waits: bool) -> Self {
         self.waits = waits;
@@ -74,14 +74,14 @@ impl DispatcherOptions {
         self
     }
 
-    /// How many demands may stand. Default: 10,000; zero counts as one.
+    /// How many demands may wait. Default: 10,000; zero counts as one.
     #[must_use]
     pub fn max_demands(mut self, limit: usize) -> Self {
         self.max_demands = limit.max(1);
         self
     }
 
-    /// How many demands one look serves. Default: 512; zero counts as one.
+    /// How many demands one claim round serves. Default: 512; zero counts as one.
     #[must_use]
     pub fn max_round(mut self, limit: usize) -> Self {
         self.max_round = limit.max(1);
@@ -95,42 +95,44 @@ impl DispatcherOptions {
         self
     }
 
-    /// How often the long pace looks by itself, in case a hint was lost unnoticed. Default: 5 min.
+    /// How often it claims from every key although nothing woke it, in case a hint was lost
+    /// unnoticed. Default: 5 min.
     #[must_use]
     pub fn fallback_interval(mut self, time: Duration) -> Self {
         self.fallback_interval = time;
         self
     }
 
-    /// After what time a look that has not ended is given up as failed. Default: 60 s.
+    /// After what time a claim round that has not ended is given up as failed. Default: 60 s.
     #[must_use]
     pub fn look_timeout(mut self, time: Duration) -> Self {
         self.look_timeout = time;
         self
     }
 
-    /// How soon to look again at a key whose work somebody else held. Default: 10 ms.
+    /// How soon to claim again from a key whose work somebody else held. Default: 10 ms.
     #[must_use]
     pub fn contended_pause(mut self, time: Duration) -> Self {
         self.contended_pause = time;
         self
     }
 
-    /// How long a ring may stand before the dispatcher looks, although it was free to. Default: 100 ms.
+    /// How long a wake may wait for its claim round although the dispatcher is free; more is a
+    /// reason for fallback polling. Default: 100 ms.
     #[must_use]
     pub fn delivery_timeout(mut self, time: Duration) -> Self {
         self.delivery_timeout = time;
         self
     }
 
-    /// When and how it looks by itself. Default: [`PaceOptions::DEFAULT`].
+    /// When and how often it polls. Default: [`PaceOptions::DEFAULT`].
     #[must_use]
     pub fn pace(mut self, pace: PaceOptions) -> Self {
         self.pace = pace;
         self
     }
 
-    /// How long the watchful pace leaves an empty key alone. Default: [`BackoffOptions::default`].
+    /// How long fallback polling leaves an empty key alone. Default: [`BackoffOptions::default`].
     #[must_use]
     pub fn backoff(mut self, backoff: BackoffOptions) -> Self {
         self.backoff = backoff;

@@ -1,9 +1,10 @@
 //! Arm, claim, wait: one key, in a loop of your own.
 //!
-//! Owns a [`Watch`] of one key. Promises that it cannot be used in the wrong order: an armed key that is not known to be
-//! empty is woken, so the first [`wait`](Armed::wait) says "claim"; a [`Look`] that is dropped puts its wake back. Every
-//! future here may be dropped at any await. Every wake of the key wakes everybody who waits for it: where many wait and one
-//! claim could serve them all, use a [`Dispatcher`](crate::Dispatcher).
+//! Owns a [`Watch`] of one key. Promises that it cannot be used in the wrong order: an armed key
+//! that is not known to be empty is woken, so the first [`wait`](Armed::wait) says "claim"; a
+//! [`Look`] that is dropped puts its wake back. Every future here may be dropped at any await.
+//! Every wake of the key wakes everybody who waits for it: where many wait and one claim could
+//! serve them all, use a [`Dispatcher`](crate::Dispatcher).
 //!
 //! Next: [`super::watch`].
 
@@ -49,13 +50,14 @@ impl<K: Key> Armed<K> {
         &self.key
     }
 
-    /// Whether a claim is due now. Not so for a newcomer whose key was found empty since its last wake while the link was
-    /// proven.
+    /// Whether a claim is due now. Not so for a newcomer whose key was found empty since its last
+    /// wake while the link was proven.
     pub fn must_look(&self) -> bool {
         self.watch.is_rung()
     }
 
-    /// Sleeps until the key is woken, or until `until`. Returns at once if it was woken since the last claim began.
+    /// Sleeps until the key is woken, or until `until`. Returns at once if it was woken since the
+    /// last claim began.
     pub async fn wait(&mut self, until: Instant) -> Waited {
         if let Ok(cause) = tokio::time::timeout_at(clock::timer(until), self.rung()).await {
             return Waited::Woken(cause);

@@ -1,8 +1,9 @@
 //! All keys of one hub.
 //!
-//! Owns the entries, the limits, the watches, the trust in empty claims, and which keys outlive their waiters. Promises that
-//! memory is bounded by waiters and not by wakes: a wake for a key nobody knows leaves no trace, because a waiter that arms
-//! an unknown key claims anyway. A plain struct: [`Hub`](super::Hub) holds the lock and wakes what this returns.
+//! Owns the entries, the limits, the watches, the trust in empty claims, and which keys outlive
+//! their waiters. Promises that memory is bounded by waiters and not by wakes: a wake for a key
+//! nobody knows leaves no trace, because a waiter that arms an unknown key claims anyway. A plain
+//! struct: [`Hub`](super::Hub) holds the lock and wakes what this returns.
 //!
 //! Next: [`super::watch`].
 
@@ -20,7 +21,8 @@ use crate::link::Link;
 use crate::outcome::Outcome;
 use crate::refused::Refused;
 
-/// The woken keys of one watch, and its task. A key that is being claimed from is listed when the claim ends.
+/// The woken keys of one watch, and its task. A key that is being claimed from is listed when the
+/// claim ends.
 #[derive(Debug, Default)]
 pub(crate) struct WatchList<K> {
     pub(crate) woken: HashSet<K>,
@@ -124,7 +126,8 @@ impl<K: Key> Board<K> {
         wakes
     }
 
-    /// From here on empty claims are believed. Wakes before may be missing, so everything is woken first.
+    /// From here on empty claims are believed. Wakes before may be missing, so everything is woken
+    /// first.
     pub(crate) fn trust_anew(&mut self, now: Instant) -> Wakes {
         let wakes = self.wake_all(Woken { cause: Cause::Reconnected, since: now });
         self.trust = Some(self.number());

@@ -1,12 +1,14 @@
 //! One key: who waits for it, and what is known about it.
 //!
-//! Owns the generation, the stretch and the waiters of one key. Promises that every waiter remembers a wake until its own
-//! next claim begins. Wakes nobody itself: it answers with those to wake.
+//! Owns the generation, the stretch and the waiters of one key. Promises that every waiter
+//! remembers a wake until its own next claim begins. Wakes nobody itself: it answers with those to
+//! wake.
 //!
 //! The races it closes, each with a test of the same name:
 //! - a wake between claim and wait is kept: the waiter is woken already when it is about to sleep;
 //! - a wake during a claim is not answered by that claim: its generation is newer than the claim's;
-//! - a claim that fails or is filled wakes everybody again: another waiter may have skipped the rows it had locked.
+//! - a claim that fails or is filled wakes everybody again: another waiter may have skipped the
+//!   rows it had locked.
 //!
 //! Next: [`super::board`], which keeps one per key.
 
@@ -36,8 +38,9 @@ struct Waiter {
     claims: bool,
 }
 
-/// A time during which every ring of a key said where to look, under one trust. Whoever knows all about a key as of one
-/// stretch, and looks at it in the same, need only follow what it was told: nothing else can have become ready unannounced.
+/// A time during which every wake of a key named the place of the work, under one trust. A source
+/// that searched a key whole in one stretch, and claims from it in the same, need only follow the
+/// announced places: nothing else can have become ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stretch {
     trust: Trust,
@@ -74,7 +77,7 @@ impl Began {
 #[derive(Debug)]
 pub(crate) struct Entry {
     generation: u64,
-    /// The number of the last wake that did not say where.
+    /// The number of the last wake that named no place.
     stretch: u64,
     waiters: BTreeMap<WatchId, Waiter>,
     /// Claimed from and found to have no more, since the last wake, within this trust.
@@ -88,7 +91,8 @@ impl Entry {
         Self { generation: 0, stretch: number, waiters: BTreeMap::new(), clean: None, lingers: None }
     }
 
-    /// Adds a waiter. Unless the key is known to have nothing, it begins woken: it claims before it can sleep.
+    /// Adds a waiter. Unless the key is known to have nothing, it begins woken: it claims before it
+    /// can sleep.
     pub(crate) fn arm(&mut self, watch: WatchId, trust: Option<Trust>, now: Instant) {
         let woken = (!self.is_clean(trust)).then_some(Woken { cause: Cause::Started, since: now });
         self.waiters.insert(watch, Waiter { woken, claims: false });
@@ -111,7 +115,7 @@ impl Entry {
         self.waiters.len()
     }
 
-    /// Somebody says that there may be work, and perhaps where.
+    /// There may be work; `told` if its place was announced.
     pub(crate) fn wake(&mut self, woken: Woken, told: bool, number: u64) -> Vec<WatchId> {
         if !told {
             self.stretch = number;
@@ -129,7 +133,8 @@ impl Entry {
         Some(Began { cause, woken_at: woken.map(|woken| woken.since), generation, trust, stretch })
     }
 
-    /// The claim ended. Answers with those that must claim, the waiter itself among them if it was woken meanwhile.
+    /// The claim ended. Answers with those that must claim, the waiter itself among them if it was
+    /// woken meanwhile.
     pub(crate) fn finish(&mut self, watch: WatchId, claim: Began, end: Ended, number: u64) -> Vec<WatchId> {
         let Ended { outcome, told, .. } = end;
         if !(outcome.shows_no_more() || (told && outcome == Outcome::Filled)) {
@@ -141,7 +146,8 @@ impl Entry {
             awake.extend(waiter.woken.map(|_| watch));
         }
         match outcome {
-            // Of the trust it began under: after a break there is another, and what was shown under this one is void.
+            // Of the trust it began under: after a break there is another, and what was shown under
+            // this one is void.
             Outcome::Empty | Outcome::UnderFilled if self.generation == claim.generation => self.clean = claim.trust,
             Outcome::Empty | Outcome::UnderFilled => {}
             Outcome::Filled => awake.extend(self.wake_everybody(Woken { cause: Cause::More, since: end.at })),

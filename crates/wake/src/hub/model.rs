@@ -1,7 +1,8 @@
 //! The board against a model that only knows what is owed.
 //!
-//! The model keeps one fact: which wakes each waiter has not answered with a claim yet. Whatever is armed, failed, filled or
-//! dropped in whatever order, the waiter must know of each of them, and a key is called empty only if a claim showed it.
+//! The model keeps one fact: which wakes each waiter has not answered with a claim yet. Whatever is
+//! armed, failed, filled or dropped in whatever order, the waiter must know of each of them, and a
+//! key is called empty only if a claim showed it.
 
 use std::collections::HashMap;
 use std::time::Instant;

@@ -1,6 +1,7 @@
 //! The limits of a hub.
 //!
-//! Owns the options of a [`Hub`](super::Hub). Every setting has a default; zero limits count as one.
+//! Owns the options of a [`Hub`](super::Hub). Every setting has a default; zero limits count as
+//! one.
 //!
 //! Next: [`super::board`].
 
@@ -36,7 +37,8 @@ impl Default for HubOptions {
 }
 
 impl HubOptions {
-    /// How many keys may be known at once, those that outlive their waiters included. Default: 100,000.
+    /// How many keys may be known at once, those that outlive their waiters included. Default:
+    /// 100,000.
     #[must_use]
     pub fn max_keys(mut self, limit: usize) -> Self {
         self.max_keys = limit.max(1);
@@ -57,29 +59,30 @@ impl HubOptions {
         self
     }
 
-    /// How many dues may be held; the farthest beyond it become one instant at which everything is rung. Default: 100,000.
+    /// How many due times may be held; the farthest beyond it become one instant at which
+    /// everything is woken. Default: 100,000.
     #[must_use]
     pub fn max_dues(mut self, limit: usize) -> Self {
         self.max_dues = limit.max(1);
         self
     }
 
-    /// How long a key known to be empty outlives its last waiter, so that the next one need not look. Default: 60 s; zero
-    /// means not at all.
+    /// How long a key known to be empty outlives its last waiter, so that the next one need not
+    /// claim. Default: 60 s; zero means not at all.
     #[must_use]
     pub fn linger(mut self, time: Duration) -> Self {
         self.linger = time;
         self
     }
 
-    /// What is added to every due. Default: zero.
+    /// What is added to every due time. Default: zero.
     #[must_use]
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
         self
     }
 
-    /// Who is told what happens. Default: nobody.
+    /// Who observes what happens. Default: nobody.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.watcher = Watcher::new(observer);

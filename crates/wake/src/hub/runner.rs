@@ -1,7 +1,8 @@
 //! Sleeps until a key is due, and wakes it.
 //!
-//! Owns the one sleep behind all due times of a hub. Promises that an earlier due time shortens the sleep it meets (in
-//! seed 001 the sleepers had computed theirs already), and that no key is woken early.
+//! Owns the one sleep behind all due times of a hub. Promises that an earlier due time shortens the
+//! sleep it meets (in seed 001 the sleepers had computed theirs already), and that no key is woken
+//! early.
 //!
 //! Next: the watches of the key, as after [`Hub::ring`].
 
@@ -16,9 +17,9 @@ use crate::cause::Cause;
 use crate::clock;
 use crate::dues::Fired;
 
-/// Rings the dues of one hub. There is one per hub.
+/// Wakes the keys of one hub at their due times. There is one per hub.
 #[derive(Debug)]
-#[must_use = "dues are rung only while it runs"]
+#[must_use = "due times wake only while it runs"]
 pub struct Runner<K: Key> {
     hub: Hub<K>,
 }
@@ -42,21 +43,22 @@ impl<K: Key> Runner<K> {
             self.fire();
             let at = self.compute_sleep();
             match at {
-                // An elapsed sleep and a hurry both lead to the same look at the clock.
+                // An elapsed sleep and a hurry both lead to reading the clock again.
                 Some(at) => drop(tokio::time::timeout_at(clock::timer(at), self.hurried()).await),
                 None => self.hurried().await,
             }
         }
     }
 
-    /// Says until when it will sleep, so that whoever puts in an earlier due knows to hurry it.
+    /// Records until when it will sleep, so that the caller that adds an earlier due time knows to
+    /// hurry it.
     pub(super) fn compute_sleep(&self) -> Option<Instant> {
         let mut board = self.hub.board();
         board.runner_at = board.dues.next();
         board.runner_at
     }
 
-    /// Rings what is due now.
+    /// Wakes the keys that are due now.
     fn fire(&self) {
         let now = clock::now();
         let mut board = self.hub.board();

@@ -1,8 +1,9 @@
 //! Waiting for many keys at once.
 //!
-//! Owns one waiter per key and a list of those that were woken, so that a dispatcher with a thousand keys wakes once and
-//! claims once for all. Promises that from the moment a key is armed no wake is lost: it stays on the list, whatever future
-//! is dropped, until a claim from that key begins; and a claim that is cut short puts it back.
+//! Owns one waiter per key and a list of those that were woken, so that a dispatcher with a
+//! thousand keys wakes once and claims once for all. Promises that from the moment a key is armed
+//! no wake is lost: it stays on the list, whatever future is dropped, until a claim from that key
+//! begins; and a claim that is cut short puts it back.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -52,7 +53,8 @@ impl<K: Key> Watch<K> {
         self.id
     }
 
-    /// Begins to wait for the key, unless it already does. A key that is not known to be empty is woken by that.
+    /// Begins to wait for the key, unless it already does. A key that is not known to be empty is
+    /// woken by that.
     pub fn arm(&mut self, key: K) -> Result<(), Refused> {
         if self.keys.contains_key(&key) {
             return Ok(());
@@ -107,8 +109,8 @@ impl<K: Key> Watch<K> {
         listed.filter_map(|key| Some((key.clone(), board.woken(self.id, key)?.cause))).collect()
     }
 
-    /// Begins a claim from a key: its wakes so far are answered by it. `unrung` is why, should it not be woken. Nothing if
-    /// the key is not armed, or is being claimed from.
+    /// Begins a claim from a key: its wakes so far are answered by it. `unrung` is why, should it
+    /// not be woken. Nothing if the key is not armed, or is being claimed from.
     pub fn look_at(&mut self, key: &K, unrung: Cause) -> Option<RungKey<K>> {
         let claim = self.keys.get_mut(key).filter(|claim| claim.is_none())?;
         *claim = self.hub.board().begin(self.id, key, unrung);
@@ -116,14 +118,14 @@ impl<K: Key> Watch<K> {
         Some(RungKey { key: key.clone(), cause: began.cause, since: began.woken_at, stretch: began.stretch() })
     }
 
-    /// Ends the claim from a key. A failed one puts its wake back, a filled one wakes again. Answers whether it was a missed
-    /// wake: work that nothing had announced.
+    /// Ends the claim from a key. A failed one puts its wake back, a filled one wakes again.
+    /// Answers whether it was a missed wake: work that nothing had announced.
     pub fn looked(&mut self, key: &K, outcome: Outcome) -> bool {
         self.end(key, Ended { outcome, told: false, at: clock::now() })
     }
 
-    /// Ends a claim that searched only where work was announced, in a stretch of which the rest is known. A filled one wakes
-    /// again, in the same stretch.
+    /// Ends a claim that searched only where work was announced, in a stretch of which the rest is
+    /// known. A filled one wakes again, in the same stretch.
     pub fn followed(&mut self, key: &K, outcome: Outcome) -> bool {
         self.end(key, Ended { outcome, told: true, at: clock::now() })
     }

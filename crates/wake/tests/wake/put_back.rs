@@ -70,7 +70,8 @@ fn a_wait_dropped_before_it_noticed_its_ring_is_rung_when_it_waits_again() {
     assert_eq!(poll(&mut pin!(armed.rung())), Poll::Ready(Cause::Retry));
 }
 
-/// B13: the database answered with an error. The others have looked for themselves, perhaps while the rows were locked.
+/// B13: the database answered with an error. The others have looked for themselves, perhaps while
+/// the rows were locked.
 #[test]
 fn a_failed_look_puts_its_ring_back_for_everybody() {
     let hub = hub();

@@ -1,9 +1,9 @@
 //! From a ring to the running waiter, in one process: `cargo run -p reveille-wake --release --example ring_latency`
 //!
-//! With `One` until the one that is woken runs, with `All` until the last of them does.
+//! Until the last of those that wait for the key runs.
 use std::time::{Duration, Instant};
 
-use reveille_wake::{Cause, Hub, HubOptions, Outcome, Policy, Waited};
+use reveille_wake::{Cause, Hub, HubOptions, Outcome, Waited};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -11,21 +11,20 @@ const RINGS: usize = 5_000;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    for (waiters, policy) in [(1, Policy::One), (64, Policy::One), (64, Policy::All)] {
-        let mut times = measure(waiters, policy).await;
+    for waiters in [1, 64] {
+        let mut times = measure(waiters).await;
         times.sort_unstable();
         let at = |share: usize| times[(times.len() - 1) * share / 100];
-        println!("{policy:?}, {waiters:>2} waiters: p50 {:?}, p99 {:?}, max {:?}", at(50), at(99), at(100));
+        println!("{waiters:>2} waiters: p50 {:?}, p99 {:?}, max {:?}", at(50), at(99), at(100));
     }
 }
 
 /// Rings from outside the runtime, as a listener on its own thread would; each only after everybody the last one woke has looked.
-async fn measure(waiters: usize, policy: Policy) -> Vec<Duration> {
-    let (hub, runner) = Hub::new(HubOptions::default().policy(policy));
+async fn measure(waiters: usize) -> Vec<Duration> {
+    let (hub, runner) = Hub::new(HubOptions::default());
     hub.set_link(reveille_wake::Link::Proven { since: Instant::now() });
     let mut tasks = JoinSet::new();
     tasks.spawn(runner.run(std::future::pending()));
-    let expected = if policy == Policy::All { waiters } else { 1 };
     let (report, mut woken) = mpsc::channel(waiters);
     for _ in 0..waiters {
         let (hub, report) = (hub.clone(), report.clone());
@@ -46,7 +45,7 @@ async fn measure(waiters: usize, policy: Policy) -> Vec<Duration> {
             std::thread::sleep(Duration::from_micros(200)); // let everybody fall asleep again
             let rung = Instant::now();
             hub.ring(&"mail", Cause::Pushed);
-            let ran = std::iter::repeat_with(|| woken.blocking_recv().expect("a waiter runs")).take(expected);
+            let ran = std::iter::repeat_with(|| woken.blocking_recv().expect("a waiter runs")).take(waiters);
             ran.max().map_or(Duration::ZERO, |last| last.saturating_duration_since(rung))
         };
         std::iter::repeat_with(ring).take(RINGS).collect()

@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 use duroxide::providers::ProviderError;
 use reveille::database::WorkSource;
 use reveille::service::{Claims, Context, Notifier};
-use reveille_wake::{Answer, Cause, DispatcherHandle, Hub, LongPollConfig, Patience};
+use reveille_wake::{Answer, Cause, DispatcherHandle, Hub, Patience};
 
 use crate::bell::{Bell, EveryKey};
 use crate::error::provider_error;
+use crate::long_poll::LongPollConfig;
 use crate::queue::{Queue, QueueAsk, QueueKey};
 use look::Looker;
 

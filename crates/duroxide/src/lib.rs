@@ -35,9 +35,11 @@ mod bell;
 mod lane;
 
 mod admin;
+mod long_poll;
 mod options;
 mod provider;
 
+pub use long_poll::{ConfigFault, ConfigFaults, LongPollConfig};
 pub use options::{PostgresProviderOptions, ProviderOpenError};
 pub use provider::PostgresProvider;
-pub use reveille_wake::LongPollConfig;
+pub use reveille_wake::{PaceCauses, Policy};

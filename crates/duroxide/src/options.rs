@@ -6,8 +6,8 @@
 //! Next: [`crate::provider`].
 
 use reveille::database::{Database, DatabaseError, DatabaseOptions, SchemaName, SchemaNameError};
-use reveille_wake::{ConfigFaults, LongPollConfig};
 
+use crate::long_poll::{ConfigFaults, LongPollConfig};
 use crate::provider::PostgresProvider;
 
 /// Where a provider's tables are when nobody says.

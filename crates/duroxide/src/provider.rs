@@ -18,7 +18,7 @@ use duroxide::providers::{
 };
 use reveille::database::{Database, DatabaseError};
 use reveille::service::Context;
-use reveille_wake::{Cause, LongPollConfig};
+use reveille_wake::Cause;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -26,6 +26,7 @@ use crate::activities::{Activities, ActivityAsk, ActivityKey, Shelf};
 use crate::error::unreadable;
 use crate::glance::{Glances, Status};
 use crate::lane::Lane;
+use crate::long_poll::LongPollConfig;
 use crate::nul;
 use crate::number::{seconds, signed, unsigned};
 use crate::options::{PostgresProviderOptions, ProviderOpenError};

@@ -1,8 +1,8 @@
-//! How long to leave one key alone after empty looks.
+//! How long fallback polling leaves one key alone after empty rounds.
 //!
-//! Owns the growing pause of seed 004 (`POP_WAIT_…` settings). Promises that the pause stays between base and cap, never
-//! shrinks while looks stay empty, and that a ring ends it at once: in the seed the waker ran before the reset and met the
-//! old interval. Applies only to looks nobody asked for, while the link is not proven.
+//! Owns the growing pause of one key. Promises that the pause stays between base and cap, never
+//! shrinks while rounds stay empty, and that a wake ends it at once. Applies only to rounds that
+//! nothing asked for, while the link is not proven.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -17,9 +17,9 @@ pub struct BackoffOptions {
     pub base: Duration,
     /// What the pause grows to. Default: 1 s.
     pub cap: Duration,
-    /// How many consecutive empty looks pass before it grows. Default: 3; zero grows at the first.
+    /// How many consecutive empty rounds pass before it grows. Default: 3; zero grows at the first.
     pub threshold: u32,
-    /// What it is multiplied by at each further empty look. Default: 2; values below 1 count as 1.
+    /// What it is multiplied by at each further empty round. Default: 2; values below 1 count as 1.
     pub multiplier: f64,
 }
 
@@ -39,12 +39,12 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A key that may be looked at now.
+    /// A key that may be claimed from now.
     pub const fn new(options: BackoffOptions) -> Self {
         Self { options, empties: 0, pause: options.base, not_before: None }
     }
 
-    /// A look found nothing at `now`.
+    /// A claim round found nothing at `now`.
     pub fn empty(&mut self, now: Instant) {
         self.empties = self.empties.saturating_add(1);
         if self.empties > self.options.threshold {
@@ -53,12 +53,12 @@ impl Backoff {
         self.not_before = Some(clock::after(now, self.pause));
     }
 
-    /// A ring, or work found: the key may be looked at at once.
+    /// A wake, or work found: the key may be claimed from at once.
     pub fn reset(&mut self) {
         *self = Self::new(self.options);
     }
 
-    /// Whether the key may be looked at unrung.
+    /// Whether fallback polling may claim from the key.
     pub fn is_ready(&self, now: Instant) -> bool {
         self.not_before.is_none_or(|at| at <= now)
     }

@@ -1,21 +1,21 @@
-//! Why somebody is woken.
+//! Why a key is woken.
 //!
-//! Owns the closed list of everything that can make work ready; a ring carries one of these and a key, never data.
-//! Promises that each cause has a stable name for logs and metrics. A new way for work to become ready gets a cause here,
-//! a ring where it happens, and a test.
+//! Owns the closed list of everything that can make work ready; a wake carries one of these and a
+//! key, never data. Promises that each cause has a stable name for logs and metrics. A new way for
+//! work to become ready gets a cause here, a wake where it happens, and a test.
 //!
 //! Next: [`crate::hub`].
 
-/// Why a key should be looked at.
+/// Why a key should be claimed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// Whoever arms a key that is not known to be empty looks once before it waits.
+    /// A waiter that arms a key which is not known to be empty claims once before it waits.
     Started,
     /// Somebody asked for an answer now rather than for a wait.
     Asked,
     /// This process committed new work.
     Pushed,
-    /// Another process said so: a notification, a datagram. A hint, possibly forged, possibly late.
+    /// A hint of another process: a notification, a datagram. Possibly forged, possibly late.
     Notified,
     /// Work that failed was given back.
     Retry,
@@ -37,17 +37,17 @@ pub enum Cause {
     Resumed,
     /// An option changed in a way that may make work eligible.
     Configured,
-    /// The link to the hint source is proven again; whatever was said meanwhile went unheard.
+    /// The link to the hint source is proven again; hints sent meanwhile were not received.
     Reconnected,
     /// Another process vanished, perhaps between its commit and its hint.
     PeerLost,
-    /// A look was filled, so there may be more.
+    /// A claim round was filled, so there may be more.
     More,
     /// The heartbeat found work that no hint announced.
     Heartbeat,
-    /// The long pace's own look came round.
+    /// The rare round of a dispatcher that waits to be woken: a hint may have been lost unnoticed.
     Fallback,
-    /// The watchful pace's own look came round.
+    /// A round of fallback polling.
     Watchful,
 }
 
@@ -102,7 +102,8 @@ impl Cause {
         }
     }
 
-    /// Whether somebody announced the work. Work found by a look that nothing announced is a missed wake.
+    /// Whether somebody announced the work. Work found by a round that nothing announced is a
+    /// missed wake.
     pub const fn is_announced(self) -> bool {
         !matches!(self, Self::Heartbeat | Self::Fallback | Self::Watchful)
     }

@@ -1,9 +1,10 @@
 //! One who waits for work: a worker slot, a long poll, a fetch.
 //!
-//! Owns the client's side of a demand. Promises exactly one answer, and that a client which goes away keeps nothing: a
-//! lease it was assigned but never took goes back to the dispatcher, for the next or to be released.
+//! Owns the client's side of a demand. Promises exactly one answer, and that a client which goes
+//! away keeps nothing: a lease that was assigned to it and never taken returns to the dispatcher,
+//! for the next demand or to be given back.
 //!
-//! Next: [`crate::desk`], where demands stand.
+//! Next: [`crate::desk`], where demands wait.
 
 use std::fmt;
 use std::future::Future;
@@ -20,10 +21,10 @@ use crate::source::Source;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DemandId(pub(crate) u64);
 
-/// How long a demand may stand.
+/// How long a demand may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// One look, made after the demand arrived, then an answer.
+    /// One claim round, begun after the demand arrived, then an answer.
     Now,
     /// Until then.
     Until(Instant),
@@ -36,7 +37,7 @@ pub enum Answer<L> {
     Lease(L),
     /// There was nothing in time.
     Nothing,
-    /// Nobody can say: looks fail.
+    /// Nobody can say: claim rounds fail.
     Failed,
     /// The key could not be armed.
     Refused(Refused),

@@ -1,11 +1,13 @@
-//! Where demands stand in line.
+//! Where demands wait in line.
 //!
-//! Owns every demand of one dispatcher in exactly one state, `Waiting → Assigned → Done`, changed under one lock and once.
-//! Promises that a deadline, an answer, a departure and a shutdown that meet produce one of them, never two, and that a
-//! lease is never dropped here: what cannot be assigned comes back to the caller.
+//! Owns every demand of one dispatcher in exactly one state, `Waiting → Assigned → Done`, changed
+//! under one lock and once. Promises that a deadline, an answer, a departure and a shutdown that
+//! meet produce one of them, never two, and that a lease is never dropped here: what cannot be
+//! assigned comes back to the caller.
 //!
 //! Next: [`crate::dispatcher`].
 
+mod attempts;
 #[cfg(all(test, shuttle))]
 mod races;
 
@@ -14,13 +16,16 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
+use attempts::Attempts;
+
+use crate::cause::Cause;
 use crate::demand::{Answer, DemandId, Patience};
 use crate::pace::Pace;
 use crate::refused::Refused;
 use crate::source::{Asked, Source};
 use crate::sync::{Mutex, MutexGuard};
 
-/// The demands, shared between the dispatcher and the doors.
+/// The demands, shared between the dispatcher and its handles.
 #[derive(Debug)]
 pub(crate) struct Desk<S: Source>(Mutex<Demands<S::Key, S::Ask, S::Lease>>);
 
@@ -76,14 +81,17 @@ pub(crate) struct Demands<K, A, L> {
     /// Those that wait, by key, the one that has waited longest first.
     waiting: HashMap<K, BTreeSet<DemandId>>,
     deadlines: BTreeSet<(Instant, DemandId)>,
-    /// Those that wait for one look only.
+    /// Those that wait for one claim round only.
     impatient: BTreeSet<DemandId>,
+    /// Those that were woken and have not made their own attempt; empty unless the policy is
+    /// broadcast.
+    attempts: Attempts,
     news: News<K, L>,
     dispatcher: Option<Waker>,
-    /// The latest look failed, so an expiring demand cannot be told "nothing".
+    /// The latest claim round failed, so an expiring demand cannot be answered "nothing".
     pub(crate) failing: bool,
     pub(crate) pace: Pace,
-    /// Keys of the look under way, and keys that the watchful pace leaves alone for now.
+    /// Keys of the round under way, and keys that fallback polling leaves alone for now.
     pub(crate) in_flight: usize,
     pub(crate) backed_off: usize,
     closed: bool,
@@ -98,6 +106,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
             waiting: HashMap::new(),
             deadlines: BTreeSet::new(),
             impatient: BTreeSet::new(),
+            attempts: Attempts::default(),
             news: News::none(),
             dispatcher: None,
             failing: false,
@@ -119,7 +128,8 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         if self.closed {
             return Err(Refused::Closed);
         }
-        // News counts too: a client that comes and goes faster than the dispatcher runs must not fill the memory.
+        // News counts too: a client that comes and goes faster than the dispatcher runs must not
+        // fill the memory.
         if self.all.len().max(self.news.arrived.len()) >= self.limit {
             return Err(Refused::Waiters { limit: self.limit });
         }
@@ -229,22 +239,30 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// Up to `limit` of those that wait under any of the keys, the one that has waited longest first.
+    /// Up to `limit` of those that wait under any of the keys, the one that has waited longest
+    /// first.
     pub(crate) fn waiting_under<'a>(&self, keys: impl Iterator<Item = &'a K>, limit: usize) -> Vec<Asked<K, A>>
     where
         K: 'a,
     {
-        // The first `limit` of all are among the first `limit` of each: a long line costs no more than a short one.
+        // The first `limit` of all are among the first `limit` of each: a long line costs no more
+        // than a short one.
         let lines = keys.filter_map(|key| self.waiting.get(key));
         let ids: BTreeSet<DemandId> = lines.flat_map(|line| line.iter().take(limit)).copied().collect();
-        let demands = ids.into_iter().take(limit).filter_map(|id| Some((id, self.all.get(&id)?)));
-        let asked = |(id, demand): (DemandId, &Demand<K, A, L>)| Asked {
-            id,
-            keys: Arc::clone(&demand.keys),
-            ask: Arc::clone(&demand.ask),
-            since: demand.since,
-        };
-        demands.map(asked).collect()
+        ids.into_iter().take(limit).filter_map(|id| self.asked(id)).collect()
+    }
+
+    /// Every demand that waits under the key owes a claim attempt of its own.
+    pub(crate) fn owe_attempts(&mut self, key: &K, cause: Cause) {
+        for id in self.waiting.get(key).into_iter().flatten() {
+            self.attempts.owe(*id, cause);
+        }
+    }
+
+    /// The demand whose attempt is next, and why it was woken.
+    pub(crate) fn next_attempt(&mut self) -> Option<(Asked<K, A>, Cause)> {
+        let (id, cause) = self.attempts.next()?;
+        Some((self.asked(id)?, cause))
     }
 
     /// The latest demand so far.
@@ -252,10 +270,16 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         DemandId(self.ids)
     }
 
-    /// Those up to `newest` that wait for one look only, and still wait, with their keys.
+    /// Those up to `newest` that wait for one claim round only, and still wait, with their keys.
     pub(crate) fn impatient(&self, newest: DemandId) -> Vec<(DemandId, Arc<[K]>)> {
         let ids = self.impatient.range(..=newest);
         ids.filter_map(|id| Some((*id, Arc::clone(&self.all.get(id)?.keys)))).collect()
+    }
+
+    fn asked(&self, id: DemandId) -> Option<Asked<K, A>> {
+        let demand = self.all.get(&id)?;
+        let (keys, ask) = (Arc::clone(&demand.keys), Arc::clone(&demand.ask));
+        Some(Asked { id, keys, ask, since: demand.since })
     }
 
     fn join(&mut self, key: &K, id: DemandId) {
@@ -271,6 +295,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
             Patience::Until(at) => self.deadlines.remove(&(at, id)),
             Patience::Now => self.impatient.remove(&id),
         };
+        self.attempts.remove(id);
         for key in keys {
             let Some(line) = self.waiting.get_mut(key) else { continue };
             line.remove(&id);

@@ -1,9 +1,11 @@
-//! The one loop behind every door.
+//! The one loop behind every interface.
 //!
-//! Owns the demands of one door, the keys they wait under, and the look under way. Promises that keys are armed before they
-//! are looked at, that a ring is cleared before the look it asks for, that one look serves every demand that can use it,
-//! that deadlines fire while a look runs, and that a lease whose taker has gone reaches the next one or is given back.
-//! Looks one at a time: what arrives meanwhile forms the next look. Refuses to know what is looked at: see [`Source`].
+//! Owns the demands of one service, the keys they wait for, and the claim round under way. Promises
+//! that keys are armed before they are claimed from, that a wake is cleared before the claim it
+//! asks for, that deadlines fire while a round runs, and that a lease whose taker has gone reaches
+//! the next demand or is given back. One round serves every demand that can use it, unless the
+//! policy is broadcast. Makes one round at a time: demands that arrive meanwhile wait for the next.
+//! Knows nothing of what is claimed: see [`Source`].
 //!
 //! Next: [`crate::demand`], the client's side.
 
@@ -21,7 +23,7 @@ use std::time::Instant;
 use tokio::sync::watch as channel;
 
 pub use handle::DispatcherHandle;
-pub use options::DispatcherOptions;
+pub use options::{DispatcherOptions, Policy};
 use round::Flight;
 
 use crate::backoff::Backoff;
@@ -39,7 +41,7 @@ use crate::source::{LookFailed, Looked, Source};
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type LookEnd<S> = Result<Looked<<S as Source>::Key, <S as Source>::Lease>, LookFailed>;
 
-/// Hands out the work of one source to the demands of one door.
+/// Hands out the work of one source to the demands of one service.
 pub struct Dispatcher<S: Source> {
     source: Arc<S>,
     hub: Hub<S::Key>,
@@ -50,13 +52,13 @@ pub struct Dispatcher<S: Source> {
     pacer: Pacer,
     gate: Gate,
     backoffs: HashMap<S::Key, Backoff>,
-    /// Keys that a newcomer wants looked at, though nothing rang.
+    /// Keys that a newcomer wants claimed from, though nothing woke them.
     wanted: HashMap<S::Key, Cause>,
     flight: Option<Flight<S>>,
     /// Leases without a taker, and the release under way.
     homeless: Vec<S::Lease>,
     releasing: Option<Work<()>>,
-    /// When the pace looks at everything by itself.
+    /// When it claims from every key by itself.
     tick_at: Instant,
 }
 
@@ -64,20 +66,21 @@ pub struct Dispatcher<S: Source> {
 enum Turn<S: Source> {
     /// Demands came or went, or a lease came back.
     News(News<S::Key, S::Lease>),
-    /// A key is rung and may be looked at.
+    /// A key is woken and may be claimed from.
     Rung,
-    /// The look under way ended.
+    /// The round under way ended.
     Looked(LookEnd<S>),
     /// The release under way ended.
     Released,
     /// The link changed.
     Link(Link),
-    /// A deadline, the pace's own look, or the end of a pause.
+    /// A deadline, a round of its own, or the end of a pause.
     Timer,
 }
 
 impl<S: Source> Dispatcher<S> {
-    /// A dispatcher, and the handle through which doors ask. The hub's runner must be running too, for dues to be rung.
+    /// A dispatcher, and the handle for demands. The hub's runner must be running too, for due
+    /// times to wake.
     pub fn new(hub: &Hub<S::Key>, source: S, options: DispatcherOptions) -> (Self, DispatcherHandle<S>) {
         let now = clock::now();
         let desk = Arc::new(Desk::new(options.max_demands));
@@ -105,7 +108,8 @@ impl<S: Source> Dispatcher<S> {
         (dispatcher, handle)
     }
 
-    /// Runs until `shutdown` is ready; then answers everybody, lets the look under way end, and gives back what it brought.
+    /// Runs until `shutdown` is ready; then answers everybody, lets the round under way end, and
+    /// gives back what it claimed.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
         while let Some(turn) = self.next_turn(shutdown.as_mut()).await {
@@ -123,7 +127,8 @@ impl<S: Source> Dispatcher<S> {
         self.wind_down().await;
     }
 
-    /// The next thing that happens. Every future in it is safe to drop: what they wait for is kept where it is.
+    /// The next thing that happens. Every future in it is safe to drop: what they wait for is kept
+    /// where it is.
     async fn next_turn(&mut self, shutdown: Pin<&mut impl Future<Output = ()>>) -> Option<Turn<S>> {
         let now = clock::now();
         let may_look = self.flight.is_none() && self.gate.opens_at(now).is_none();
@@ -135,8 +140,8 @@ impl<S: Source> Dispatcher<S> {
             end = in_flight(flight.as_mut().map(|flight| &mut flight.work)) => Some(Turn::Looked(end)),
             () = in_flight(releasing.as_mut()) => Some(Turn::Released),
             link = next_link(link) => Some(Turn::Link(link)),
-            // After the look, so that a stream of newcomers cannot keep its leases waiting; before the rings, so that keys
-            // without demand are disarmed and not looked at.
+            // After the round, so that a stream of newcomers cannot keep its leases waiting; before
+            // the wakes, so that keys without demand are disarmed and not claimed from.
             news = poll_fn(|context| desk.demands().poll_news(context.waker())) => Some(Turn::News(news)),
             () = watch.rung(), if may_look => Some(Turn::Rung),
             () = until(timer) => Some(Turn::Timer),
@@ -173,7 +178,7 @@ impl<S: Source> Dispatcher<S> {
         }
     }
 
-    /// A newcomer is looked for once, unless it has patience and its key is known to be empty.
+    /// A round is made for a newcomer, unless it has patience and its key is known to be empty.
     fn want(&mut self, key: &S::Key, patience: Patience) {
         if !self.watch.is_armed(key) {
             return; // gone again already, or refused
@@ -211,7 +216,8 @@ impl<S: Source> Dispatcher<S> {
         self.hub.tell(Event::Pace(change));
     }
 
-    /// Only looks at everything put this off: a busy key must not keep the others from being looked at.
+    /// Only rounds over every key put this off: a busy key must not keep the others from being
+    /// claimed from.
     fn schedule_tick(&mut self, now: Instant) {
         let fallback = self.options.fallback_interval;
         self.tick_at = clock::after(now, self.pacer.interval().unwrap_or(fallback));
@@ -258,7 +264,8 @@ impl<S: Source> Dispatcher<S> {
     }
 }
 
-/// However it ends, by shutdown, panic or being dropped: nobody waits for an answer that cannot come.
+/// However it ends, by shutdown, panic or being dropped: nobody waits for an answer that cannot
+/// come.
 impl<S: Source> Drop for Dispatcher<S> {
     fn drop(&mut self) {
         self.close();

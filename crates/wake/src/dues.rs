@@ -1,12 +1,13 @@
-//! Rings in the future.
+//! Due times: wakes in the future.
 //!
-//! Owns the instants at which keys become worth a look. Promises that each is rung, never early; that an earlier due is
-//! seen at once ([`Dues::next`]); and that a bound loses nothing: what does not fit is remembered as one instant at which
-//! everything is rung. Refuses wall clocks: instants are monotonic, made from delays the database computed.
+//! Owns the instants at which keys become due. Promises that each wakes its key, never early; that
+//! an earlier one is seen at once ([`Dues::next`]); and that a bound loses nothing: what does not
+//! fit is remembered as one instant at which everything is woken. Refuses wall clocks: instants are
+//! monotonic, made from delays the database computed.
 //!
-//! Seed 000 kept one atomic with `fetch_min` and only its first timer ever worked; seed 001 wiped it on any success. Hence
-//! an ordered set, and a name for who said so: a look or a heartbeat knows *the* next due of a key and replaces what it
-//! said before, while announcements add up.
+//! An ordered set, and a name for the source of each instant: a claim round or a heartbeat knows
+//! *the* next due time of a key and replaces what it knew before, while announcements add up. (One
+//! atomic with the earliest instant forgets the second timer.)
 //!
 //! Next: [`crate::hub`], whose [`Runner`](crate::Runner) sleeps until [`Dues::next`].
 
@@ -16,21 +17,21 @@ use std::time::Instant;
 use crate::cause::Cause;
 use crate::hub::Key;
 
-/// Who said when a key becomes due.
+/// Where the due time of a key comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DueSource {
-    /// A look returned the next due of its keys.
+    /// A claim round returned the next due time of its keys.
     Looked,
     /// The heartbeat read it.
     Heartbeat,
-    /// Whoever wrote the row announced a delay or a retry.
+    /// The writer of the row announced a delay or a retry.
     Announced,
-    /// Whoever took the lease announced its end.
+    /// The holder of the lease announced its end.
     Lease,
 }
 
 impl DueSource {
-    /// The cause of the ring when it comes due.
+    /// The cause of the wake when it comes due.
     pub const fn cause(self) -> Cause {
         match self {
             Self::Looked | Self::Heartbeat | Self::Announced => Cause::Due,
@@ -42,10 +43,20 @@ impl DueSource {
 /// A due that has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fired<K> {
-    /// Ring this key.
+    /// Wake this key.
     Key(K, DueSource),
-    /// Ring every waited key: an instant that found no room was about one of them.
+    /// Wake every waited key: an instant that found no room was about one of them.
     Everything,
+}
+
+impl<K> Fired<K> {
+    /// Why the key is woken.
+    pub const fn cause(&self) -> Cause {
+        match self {
+            Self::Key(_, source) => source.cause(),
+            Self::Everything => Cause::Due,
+        }
+    }
 }
 
 /// An instant and a number that keeps equal instants apart, in order of arrival.
@@ -81,7 +92,8 @@ impl<K: Key> Dues<K> {
         self.keep_within_limit();
     }
 
-    /// Says that `at` is the next due of `key` as `source` knows it, or that it knows of none, instead of what it said before.
+    /// `at` is the next due time of `key` as `source` knows it, or it knows of none; what it knew
+    /// before is void.
     pub fn replace(&mut self, key: K, source: DueSource, at: Option<Instant>) {
         self.remove(&key, source);
         if let Some(at) = at {
@@ -89,7 +101,7 @@ impl<K: Key> Dues<K> {
         }
     }
 
-    /// Forgets what `source` said about `key`.
+    /// Forgets what `source` knew about `key`.
     pub fn remove(&mut self, key: &K, source: DueSource) {
         for slot in self.slots.remove(&(key.clone(), source)).unwrap_or_default() {
             self.order.remove(&slot);
@@ -133,7 +145,8 @@ impl<K: Key> Dues<K> {
         self.order.is_empty() && self.overflow.is_none()
     }
 
-    /// The farthest instants leave first: by their time a look will have said them again, and if not, everything is rung.
+    /// The farthest instants leave first: by their time a round will have returned them again, and
+    /// if not, everything is woken.
     fn keep_within_limit(&mut self) {
         while self.order.len() > self.limit {
             let Some((slot, (key, source))) = self.order.pop_last() else { return };

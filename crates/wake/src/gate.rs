@@ -1,8 +1,8 @@
-//! When the next look may begin, at the earliest.
+//! When the next claim round may begin, at the earliest.
 //!
-//! Owns the pause after a failed look and the spacing under a flood. Promises that a look that fails at once does not spin,
-//! and that forged hints cannot buy more than a bounded number of looks per second, while an honest ring that comes after a
-//! quiet moment waits for nothing.
+//! Owns the pause after a failed round and the spacing under a flood. Promises that a round that
+//! fails at once does not spin, and that forged hints cannot buy more than a bounded number of
+//! rounds per second, while an honest wake that comes after a quiet moment waits for nothing.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::outcome::Outcome;
 
-/// Hinted looks in a row that may find nothing before they are spaced: other processes take what was announced to all.
+/// Hinted rounds in a row that may find nothing before they are spaced: other processes take what
+/// was announced to all.
 const FRUITLESS: u32 = 8;
 
-/// The spacing then: at most 200 looks per second, the rate to which honest hints are coalesced anyway.
+/// The spacing then: at most 200 rounds per second, the rate to which honest hints are coalesced
+/// anyway.
 const SPACING: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Debug, Default)]
@@ -25,8 +27,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A look ended. `hinted` says that nothing but hints from outside, or dues, had asked for it; `pause` is how long to
-    /// wait after a failure.
+    /// A round ended. `hinted` says that nothing but hints from outside, or due times, had asked
+    /// for it; `pause` is how long to wait after a failure.
     pub(crate) fn looked(&mut self, outcome: Outcome, hinted: bool, now: Instant, pause: Duration) {
         match outcome {
             Outcome::Empty | Outcome::Contended if hinted => self.fruitless = self.fruitless.saturating_add(1),
@@ -41,7 +43,7 @@ impl Gate {
         self.free_since = Some(self.not_before.unwrap_or(now));
     }
 
-    /// Since when a look might have begun.
+    /// Since when a round might have begun.
     pub(crate) fn free_since(&self) -> Option<Instant> {
         self.free_since
     }

@@ -1,19 +1,19 @@
 //! Who waits for what.
 //!
-//! Owns the waiters and the coming dues of one process. Promises that from the moment a key is armed no ring is lost,
-//! whatever is dropped, cancelled or fails between; that nobody is woken early by a due; and that rings cost no memory.
-//! Knows no database: somebody else decides what a ring is about, and looks.
+//! Owns the waiters and the due times of one process. Promises that from the moment a key is armed
+//! no wake is lost, whatever is dropped, cancelled or fails between; that no due time wakes early;
+//! and that wakes cost no memory. Knows no database: others decide what a wake is about, and claim.
 //!
-//! Next: [`Armed`] for whoever waits for one key, [`Watch`] for a dispatcher that waits for many.
+//! Next: [`Watch`] for a dispatcher that waits for many keys, [`Armed`] for a loop that waits for
+//! one.
 
 mod armed;
 mod board;
-mod delivery;
 mod entry;
 mod keep;
 #[cfg(all(test, not(shuttle)))]
 mod model;
-mod policy;
+mod options;
 #[cfg(all(test, shuttle))]
 mod races;
 mod runner;
@@ -27,10 +27,11 @@ use std::time::Duration;
 
 use tokio::sync::watch as channel;
 
-pub use armed::{Armed, Look, Rung, Waited};
+pub use armed::{Armed, Look, Waited};
 use board::Board;
 pub use entry::Stretch;
-pub use policy::{HubOptions, Policy};
+use entry::Woken;
+pub use options::HubOptions;
 pub use runner::Runner;
 use wakes::Wakes;
 pub use watch::{RungKey, Watch};
@@ -43,15 +44,16 @@ use crate::observe::{Event, Watcher};
 use crate::refused::Refused;
 use crate::sync::{Mutex, MutexGuard};
 
-/// What one can wait for. Make it a type of your own, never a joined string: `("a", "b/c")` and `("a/b", "c")` differ.
+/// What one can wait for. Make it a type of your own, never a joined string: `("a", "b/c")` and
+/// `("a/b", "c")` differ.
 ///
-/// A key is one question: everything that decides which rows a waiter may take belongs in it. Otherwise an empty look by
-/// one waiter would be taken for the answer to another's question.
+/// A key is one question: everything that decides which rows a waiter may take belongs in it.
+/// Otherwise an empty claim by one waiter would be taken for the answer to another's question.
 pub trait Key: Clone + Eq + Hash + Debug + Send + Sync + 'static {}
 
 impl<T: Clone + Eq + Hash + Debug + Send + Sync + 'static> Key for T {}
 
-/// Where waiters and rings meet. Clones are the same hub.
+/// Where waiters and wakes meet. Clones are the same hub.
 pub struct Hub<K: Key> {
     inner: Arc<Inner<K>>,
 }
@@ -63,7 +65,7 @@ struct Inner<K> {
 }
 
 impl<K: Key> Hub<K> {
-    /// A hub, and the [`Runner`] that rings its dues: run it in a task of its own.
+    /// A hub, and the [`Runner`] that wakes keys at their due times: run it in a task of its own.
     pub fn new(options: HubOptions) -> (Self, Runner<K>) {
         let watcher = options.watcher.clone();
         let link = channel::Sender::new(Link::Connecting { attempts: 0 });
@@ -71,25 +73,24 @@ impl<K: Key> Hub<K> {
         (hub.clone(), Runner::new(hub))
     }
 
-    /// Somebody says "look at this key", and why.
+    /// Wakes everybody who waits for the key, and says why.
     pub fn ring(&self, key: &K, cause: Cause) {
-        let wakes = self.board().ring(key, cause, clock::now());
-        self.rung(cause, wakes);
+        self.wake(key, cause, false);
     }
 
-    /// The same, after whoever looks was told where: it may then leave out everything else, as long as every ring says so.
+    /// The same after the place of the work was announced to those who claim: they may then search
+    /// there alone, as long as every wake says so.
     pub fn ring_told(&self, key: &K, cause: Cause) {
-        let wakes = self.board().ring_told(key, cause, true, clock::now());
-        self.rung(cause, wakes);
+        self.wake(key, cause, true);
     }
 
-    /// Rings every waited key, and forgets which ones were known to be empty.
+    /// Wakes every waited key, and forgets which ones were known to be empty.
     pub fn ring_all(&self, cause: Cause) {
-        let wakes = self.board().ring_all(cause, clock::now());
+        let wakes = self.board().wake_all(Woken { cause, since: clock::now() });
         self.rung(cause, wakes);
     }
 
-    /// Rings the key after `delay`, beside whatever else is to come for it. Use it for what somebody announces.
+    /// Wakes the key after `delay`, beside its other due times. Use it for what somebody announces.
     pub fn ring_after(&self, key: K, source: DueSource, delay: Duration) {
         self.change_dues(|board| {
             let at = clock::after(clock::now(), delay.saturating_add(board.options.grace));
@@ -97,8 +98,8 @@ impl<K: Key> Hub<K> {
         });
     }
 
-    /// The next due of the key is `delay` from now as `source` knows it, or it knows of none; what it said before is void.
-    /// Use it for what a look or a heartbeat read.
+    /// The next due time of the key is `delay` from now as `source` knows it, or it knows of none;
+    /// what it knew before is void. Use it for what a claim round or a heartbeat read.
     pub fn set_due(&self, key: K, source: DueSource, delay: Option<Duration>) {
         self.change_dues(|board| {
             let grace = board.options.grace;
@@ -107,9 +108,9 @@ impl<K: Key> Hub<K> {
         });
     }
 
-    /// Begins to wait for the key: from here no ring is lost.
+    /// Begins to wait for the key: from here no wake is lost.
     pub fn arm(&self, key: K) -> Result<Armed<K>, Refused> {
-        Armed::new(self.clone(), key).inspect_err(|refused| self.tell(Event::Refused(*refused)))
+        Armed::new(self.clone(), key)
     }
 
     /// Waits for many keys at once, as a dispatcher does.
@@ -117,17 +118,18 @@ impl<K: Key> Hub<K> {
         Watch::new(self.clone())
     }
 
-    /// Says how the hint source is. When it becomes proven every waited key is rung first: what was said meanwhile went
-    /// unheard. Only then are empty looks believed.
+    /// Sets the health of the hint source. When it becomes proven every waited key is woken first,
+    /// because hints sent meanwhile were not received. Only then are empty claims believed.
     pub fn set_link(&self, link: Link) {
         let now = clock::now();
         let mut board = self.board();
         let before = std::mem::replace(&mut board.link, link);
-        let wakes = match (before.is_proven(), link.is_proven()) {
-            (false, true) => board.trust_anew(now),
+        let mut wakes = Wakes::default();
+        match (before.is_proven(), link.is_proven()) {
+            (false, true) => wakes = board.trust_anew(now),
             (true, false) => board.distrust(),
-            (false, false) | (true, true) => Wakes::default(),
-        };
+            (false, false) | (true, true) => {}
+        }
         drop(board);
         if before == link {
             return;
@@ -139,7 +141,7 @@ impl<K: Key> Hub<K> {
         self.tell(Event::Link(link));
     }
 
-    /// How the hint source is.
+    /// The health of the hint source.
     pub fn link(&self) -> Link {
         self.board().link
     }
@@ -149,13 +151,13 @@ impl<K: Key> Hub<K> {
         self.inner.link.subscribe()
     }
 
-    /// Whether the key was looked at and found empty since its last ring, under a proven link.
+    /// Whether the key was claimed from and found empty since its last wake, under a proven link.
     pub fn is_known_empty(&self, key: &K) -> bool {
         self.board().is_known_empty(key)
     }
 
-    /// Forgets that the key was found empty, so that whoever comes for it next looks. Whether nobody waits for it: one that
-    /// somebody waits for stays as it is.
+    /// Forgets that the key was found empty, so that the next waiter claims. Answers whether nobody
+    /// waits for it: a key that somebody waits for stays as it is.
     pub fn forget(&self, key: &K) -> bool {
         self.board().forget_unwaited(key)
     }
@@ -172,7 +174,7 @@ impl<K: Key> Hub<K> {
 
     /// How many waiters exist.
     pub fn waiters(&self) -> usize {
-        self.board().waiters()
+        self.board().waiters
     }
 
     /// How many keys are known, those that outlive their waiters included.
@@ -180,12 +182,13 @@ impl<K: Key> Hub<K> {
         self.board().keys()
     }
 
-    /// How many dues are to come.
+    /// How many due times are to come.
     pub fn dues(&self) -> usize {
         self.board().dues.len()
     }
 
-    /// Followers see what the board says now: of two callers, the later to publish may have been the earlier to change it.
+    /// Followers see the link as it is now: of two callers, the later to publish may have been the
+    /// earlier to change it.
     fn publish_link(&self) {
         self.inner.link.send_if_modified(|seen| {
             let link = self.link();
@@ -201,6 +204,11 @@ impl<K: Key> Hub<K> {
         if let Some(runner) = runner {
             runner.wake();
         }
+    }
+
+    fn wake(&self, key: &K, cause: Cause, told: bool) {
+        let wakes = self.board().wake(key, Woken { cause, since: clock::now() }, told);
+        self.rung(cause, wakes);
     }
 
     fn rung(&self, cause: Cause, wakes: Wakes) {
@@ -228,7 +236,7 @@ impl<K: Key> Debug for Hub<K> {
         let board = self.board();
         f.debug_struct("Hub")
             .field("keys", &board.keys())
-            .field("waiters", &board.waiters())
+            .field("waiters", &board.waiters)
             .field("dues", &board.dues.len())
             .finish_non_exhaustive()
     }

@@ -1,11 +1,12 @@
 //! The health of the hint source.
 //!
-//! Owns what is known about the connection that brings hints: whether it is being made, proven by an echo, silent, or
-//! lost. Promises that it is *proven* only after an echo went all the way round, and that a silent one is noticed within
-//! the time given: a half-open TCP connection reports no error for hours. A plain state machine: it is told what happened
-//! and when; it connects nowhere.
+//! Owns what is known about the connection that brings hints: whether it is being made, proven by
+//! an echo, silent, or lost. Promises that it is *proven* only after an echo went all the way
+//! round, and that a silent one is noticed within the time given: a half-open TCP connection
+//! reports no error for hours. A plain state machine, driven by the listener; it connects nowhere.
 //!
-//! Next: [`crate::hub`], which trusts an empty look only while the link is proven, and [`crate::pace`].
+//! Next: [`crate::hub`], which trusts an empty claim only while the link is proven, and
+//! [`crate::pace`].
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +42,7 @@ pub enum Link {
 }
 
 impl Link {
-    /// Whether a ring would be heard.
+    /// Whether a hint would be received.
     pub const fn is_proven(self) -> bool {
         matches!(self, Self::Proven { .. })
     }
@@ -63,7 +64,7 @@ impl Link {
     }
 }
 
-/// Follows one hint source: the listener tells it what happened, and asks it when to worry.
+/// Follows one hint source: the listener reports what happened, and asks when to check.
 #[derive(Clone, Debug)]
 pub struct LinkState {
     link: Link,
@@ -83,8 +84,8 @@ impl LinkState {
         self.link
     }
 
-    /// A probe was sent; its echo proves the link. A probe that already waits keeps its time, so that sending more of
-    /// them never postpones the discovery of a silent link.
+    /// A probe was sent; its echo proves the link. A probe that already waits keeps its time, so
+    /// that sending more of them never postpones the discovery of a silent link.
     pub fn probed(&mut self, now: Instant) {
         self.probed_at.get_or_insert(now);
     }

@@ -1,7 +1,8 @@
-//! What happened, for whoever counts.
+//! What happened, for metrics, logs and tests.
 //!
-//! Owns the list of everything worth counting in the engine. Promises that each thing is told once, outside every lock,
-//! so an observer may do as it likes; it should be quick, because it runs in whoever rang.
+//! Owns the list of everything worth counting in the engine. Promises that each event is observed
+//! once, outside every lock, so an observer may do as it likes; it should be quick, because it runs
+//! in the task that woke or claimed.
 //!
 //! Next: the layer above turns [`Event`]s into metrics and logs.
 
@@ -19,14 +20,14 @@ use crate::refused::Refused;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A key was rung.
+    /// A key was woken.
     Rung {
         /// Why.
         cause: Cause,
-        /// How many waiters that woke.
+        /// How many sleeping waiters that woke.
         woken: usize,
     },
-    /// A look ended.
+    /// A claim round ended.
     Looked {
         /// Why it was made.
         cause: Cause,
@@ -35,14 +36,14 @@ pub enum Event {
         /// How many keys it was for.
         keys: usize,
     },
-    /// A look nobody asked for found work that no ring had announced.
+    /// A round that nothing asked for found work that no wake had announced.
     Missed {
-        /// Why the look was made.
+        /// Why the round was made.
         cause: Cause,
     },
-    /// A waiter was rung and did not look in time; the next one was rung instead if there was one.
+    /// A woken key was not claimed from in time although the dispatcher was free to.
     Undelivered,
-    /// The pace changed.
+    /// Fallback polling began or ended.
     Pace(PaceChange),
     /// The link changed.
     Link(Link),
@@ -52,7 +53,7 @@ pub enum Event {
     Returned,
 }
 
-/// Is told what happens.
+/// Observes what happens.
 pub trait Observer: Send + Sync + 'static {
     /// Something happened.
     fn observe(&self, event: &Event);
@@ -103,17 +104,17 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Rings with this cause.
+    /// Wakes with this cause.
     pub fn rings(&self, cause: Cause) -> u64 {
         self.rings[cause.index()].load(Ordering::Relaxed)
     }
 
-    /// Looks with this outcome.
+    /// Claim rounds with this outcome.
     pub fn looks(&self, outcome: Outcome) -> u64 {
         self.looks[outcome.index()].load(Ordering::Relaxed)
     }
 
-    /// All looks.
+    /// All claim rounds.
     pub fn all_looks(&self) -> u64 {
         Outcome::ALL.into_iter().map(|outcome| self.looks(outcome)).sum()
     }
@@ -123,12 +124,12 @@ impl Counters {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// Rings whose waiter did not look in time.
+    /// Wakes that were not claimed for in time.
     pub fn undelivered(&self) -> u64 {
         self.undelivered.load(Ordering::Relaxed)
     }
 
-    /// Changes of pace.
+    /// How often fallback polling began or ended.
     pub fn pace_changes(&self) -> u64 {
         self.pace_changes.load(Ordering::Relaxed)
     }

@@ -1,11 +1,11 @@
-//! What a look found.
+//! What a claim found.
 //!
-//! Owns the five answers a look can give. Promises that "nothing there" and "could not tell" are never the same value:
-//! a claim that lost a race has not shown that the queue is empty.
+//! Owns the five answers a claim can give. Promises that "nothing there" and "could not tell" are
+//! never the same value: a claim that lost a race has not shown that the queue is empty.
 //!
 //! Next: [`crate::pace`].
 
-/// How a look ended.
+/// How a claim ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It succeeded and there was nothing to take.
@@ -24,7 +24,7 @@ impl Outcome {
     /// Every outcome, in the order of the declaration.
     pub const ALL: [Self; 5] = [Self::Empty, Self::UnderFilled, Self::Filled, Self::Contended, Self::Failed];
 
-    /// The outcome of a look that wanted `wanted` and took `taken`.
+    /// The outcome of a claim that wanted `wanted` and took `taken`.
     pub const fn of(taken: usize, wanted: usize) -> Self {
         if taken >= wanted && taken > 0 {
             Self::Filled
@@ -35,12 +35,12 @@ impl Outcome {
         }
     }
 
-    /// Whether the look took anything.
+    /// Whether the claim took anything.
     pub const fn found_work(self) -> bool {
         matches!(self, Self::UnderFilled | Self::Filled)
     }
 
-    /// Whether the look showed that nothing is left.
+    /// Whether the claim showed that nothing is left.
     pub const fn shows_no_more(self) -> bool {
         matches!(self, Self::Empty | Self::UnderFilled)
     }

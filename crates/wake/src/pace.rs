@@ -1,9 +1,10 @@
-//! How often to look without being rung.
+//! How often to claim without being woken.
 //!
-//! Owns the choice between the *long* pace (wait to be rung) and the *watchful* one (look by itself, the seeds' aggressive
-//! mode). Promises that the watchful pace is entered only by the chosen causes, left only after a minimum time **and**
-//! enough consecutive empty, successful looks **and** with the link in order, and that its interval stays within bounds.
-//! A plain state machine that is told the time; whoever looks owns one, so that no two share or steal it.
+//! Owns the choice between waiting to be woken (the *long* pace) and *fallback polling* (the
+//! *watchful* one; the seeds' aggressive mode). Promises that fallback polling is entered only by
+//! the chosen causes, left only after a minimum time **and** enough consecutive empty, successful
+//! rounds **and** with the link in order, and that its interval stays within bounds. A plain state
+//! machine that is given the time; each dispatcher owns one, so that no two share or steal it.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -18,9 +19,9 @@ use crate::pace_options::{PaceCause, PaceOptions};
 /// The pace, as anybody may read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Waits to be rung.
+    /// Waits to be woken.
     Long,
-    /// Looks by itself.
+    /// Fallback polling.
     Watchful {
         /// When the minimum time began: at the latest cause.
         since: Instant,
@@ -30,13 +31,13 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// Whether it looks by itself.
+    /// Whether it polls.
     pub const fn is_watchful(self) -> bool {
         matches!(self, Self::Watchful { .. })
     }
 }
 
-/// A change of pace, with its reason in the watchful side.
+/// The beginning or the end of fallback polling, with its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaceChange {
     /// The pace before.
@@ -57,7 +58,8 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Starts at `now` with the link as it is: watchful until the first echo, unless there is no hint source by choice.
+    /// Starts at `now` with the link as it is: polls until the first echo, unless there is no hint
+    /// source by choice.
     pub fn new(options: PaceOptions, link: Link, now: Instant) -> Self {
         let options = options.within_bounds();
         let pace = match link {
@@ -73,14 +75,15 @@ impl Pacer {
         self.pace
     }
 
-    /// Something happened that may be a reason to watch.
+    /// Something happened that may be a reason to poll.
     pub fn note(&mut self, cause: PaceCause, now: Instant) -> Option<PaceChange> {
         if !self.options.causes.contains(cause) {
             return None;
         }
         let from = self.pace;
         self.empties = 0;
-        // The first reason stays the one on display; only start-up gives way, because it alone ends with the first echo.
+        // The first reason stays the one on display; only start-up gives way, because it alone ends
+        // with the first echo.
         let because = match self.pace {
             Pace::Watchful { because, .. } if because != PaceCause::Started => because,
             Pace::Watchful { .. } | Pace::Long => cause,
@@ -104,7 +107,7 @@ impl Pacer {
         (started && heard).then(|| self.leave())
     }
 
-    /// A look ended.
+    /// A claim round ended.
     pub fn looked(&mut self, outcome: Outcome, now: Instant) -> Option<PaceChange> {
         match outcome {
             Outcome::Empty => {
@@ -125,21 +128,23 @@ impl Pacer {
         }
     }
 
-    /// How long to wait before looking unrung: `None` in the long pace, whose own look is the fallback.
+    /// How long to wait before the next polling round: `None` while it waits to be woken.
     pub fn interval(&mut self) -> Option<Duration> {
         self.pace.is_watchful().then(|| self.pause())
     }
 
-    /// How long to pause after a failed look, whatever the pace: a look that fails at once would otherwise spin.
+    /// How long to pause after a failed round, polling or not: a round that fails at once would
+    /// otherwise spin.
     pub fn pause(&mut self) -> Duration {
         let PaceOptions { shortest, longest, .. } = self.options;
-        // A tenth shorter or longer: processes that lost PostgreSQL together would otherwise look in step for minutes.
+        // A tenth shorter or longer: processes that lost PostgreSQL together would otherwise poll
+        // in step for minutes.
         self.interval.mul_f64(0.9 + 0.2 * self.random.f64()).clamp(shortest, longest)
     }
 
     fn may_leave(&self, now: Instant) -> bool {
         let Pace::Watchful { since, because } = self.pace else { return false };
-        // Never long while nothing would be heard, whatever the watch was begun for.
+        // Never long while no hint would be received, whatever the polling was begun for.
         let heard = self.link.is_proven() || self.link == Link::Off;
         let may_be_deaf = because != PaceCause::Started && !self.options.causes.contains(PaceCause::LinkLost);
         let link_in_order = heard || may_be_deaf;

@@ -1,7 +1,8 @@
-//! What makes a dispatcher watchful, and for how long.
+//! What begins fallback polling, and for how long.
 //!
-//! Owns the set of causes and the times of the watchful pace, and seed 001's whole table as a constant for those who want
-//! it. The default is smaller: an empty fallback look that makes a process watchful turns 0.01 queries per second into 107.
+//! Owns the set of causes and the times of fallback polling, and seed 001's set of causes for those
+//! who want it. The default is smaller: an empty fallback round that begins polling turns 0.01
+//! queries per second into 107.
 //!
 //! Next: [`crate::pace`].
 
@@ -9,22 +10,22 @@ use std::time::Duration;
 
 use crate::cause::Cause;
 
-/// A reason to look without being rung.
+/// A reason to poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PaceCause {
-    /// Nothing has been heard from the hint source yet. Ends with the first echo; always in force.
+    /// No hint has been received yet. Ends with the first echo; always in force.
     Started,
     /// The link to the hint source is lost or silent.
     LinkLost,
-    /// A look failed.
+    /// A claim round failed.
     LookFailed,
-    /// A hint that no waiter took in time although one existed.
+    /// A wake that was not claimed for in time although the dispatcher was free.
     Undelivered,
     /// A hint arrived (seed 001 only).
     Notified,
     /// A due came (seed 001 only).
     DueCame,
-    /// The fallback look came round (seed 001 only: this is what kept it from ever being idle).
+    /// The fallback round was made (seed 001 only: this is what kept it from ever being idle).
     Fallback,
 }
 
@@ -42,7 +43,7 @@ impl PaceCause {
         }
     }
 
-    /// The reason that a look's cause may be.
+    /// The reason that a round's cause may be.
     pub(crate) const fn of(cause: Cause) -> Option<Self> {
         match cause {
             Cause::Pushed | Cause::Notified => Some(Self::Notified),
@@ -64,10 +65,10 @@ pub struct PaceCauses(u8);
 impl PaceCauses {
     /// No reason at all, except start-up.
     pub const NONE: Self = Self(0);
-    /// Link loss, look errors, a hint no waiter took in time.
+    /// Link loss, failed rounds, a wake not claimed for in time.
     pub const DEFAULT: Self =
         Self::NONE.with(PaceCause::LinkLost).with(PaceCause::LookFailed).with(PaceCause::Undelivered);
-    /// Seed 001's table: the default, and every hint, every timer, every fallback look.
+    /// Seed 001's table: the default, and every hint, every timer, every fallback round.
     pub const SEED_001: Self =
         Self::DEFAULT.with(PaceCause::Notified).with(PaceCause::DueCame).with(PaceCause::Fallback);
 
@@ -89,31 +90,23 @@ impl Default for PaceCauses {
     }
 }
 
-/// When the watchful pace begins, ends, and how often it looks.
+/// When fallback polling begins and ends, and how often it claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaceOptions {
     /// The reasons to enter it. Default: [`PaceCauses::DEFAULT`].
     pub causes: PaceCauses,
-    /// The least time in it after its latest reason. Default: 10 s; zero leaves with the last empty look.
+    /// The least time in it after its latest reason. Default: 10 s; zero leaves with the last empty
+    /// round.
     pub minimum: Duration,
-    /// How many consecutive looks must succeed and find nothing before it ends. Default: 5; zero counts as one, because
-    /// only a look can end it.
+    /// How many consecutive rounds must succeed and find nothing before it ends. Default: 5; zero
+    /// counts as one, because only a round can end it.
     pub exit_threshold: u32,
-    /// The interval it begins with and returns to whenever work is found. Default: 50 ms; less than 1 ms counts as that, because
-    /// zero never grows and would look without a pause.
+    /// The interval it begins with and returns to whenever work is found. Default: 50 ms; less than
+    /// 1 ms counts as that, because zero never grows and would poll without a pause.
     pub shortest: Duration,
-    /// What the interval grows to while looks are empty or fail. Default: 500 ms.
+    /// What the interval grows to while rounds are empty or fail. Default: 500 ms.
     pub longest: Duration,
 }
-
-/// Seed 001's aggressive mode, whole: every wake event enters it, for 60 s, at the 50 ms of duroxide's idle sleep.
-pub const SEED_001: PaceOptions = PaceOptions {
-    causes: PaceCauses::SEED_001,
-    minimum: Duration::from_secs(60),
-    exit_threshold: 5,
-    shortest: Duration::from_millis(50),
-    longest: Duration::from_millis(50),
-};
 
 impl PaceOptions {
     /// The defaults named at each field.

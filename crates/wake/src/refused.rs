@@ -1,7 +1,7 @@
 //! The limits, as values.
 //!
-//! Owns what the engine answers when it will not take one more. A refusal is something a door expects (HTTP 429), not a
-//! failure.
+//! Owns the engine's answer when it will not take one more. An interface expects a refusal (HTTP
+//! 429); it is no failure.
 //!
 //! Next: [`crate::hub`].
 

@@ -1,7 +1,7 @@
 //! Where work comes from, as a dispatcher sees it.
 //!
-//! Owns the trait that a queue implements to be dispatched: look, and take back. Promises nothing itself; the methods say
-//! what an implementation must.
+//! Owns the trait that a queue implements to be dispatched: claim, and give back. Promises nothing
+//! itself; the methods say what an implementation must.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::demand::DemandId;
 use crate::hub::{Key, RungKey};
 
-/// A queue that can be looked at for many demands at once.
+/// A queue that can be claimed from for many demands at once.
 pub trait Source: Send + Sync + 'static {
     /// What demands wait for.
     type Key: Key;
@@ -22,9 +22,10 @@ pub trait Source: Send + Sync + 'static {
     /// What it gets.
     type Lease: Send + 'static;
 
-    /// Claims work for the demands of the round, in one statement if it can. Runs in the dispatcher's task, so that no
-    /// client's departure cuts a claim in half. Must end by itself; it is given up after the dispatcher's look timeout,
-    /// and what it claimed by then is its own to release.
+    /// Claims work for the demands of the round, in one statement if it can. Runs in the
+    /// dispatcher's task, so that no client's departure cuts a claim in half. Must end by itself;
+    /// it is given up after the dispatcher's look timeout, and what it claimed by then is its own
+    /// to give back.
     fn look(
         &self,
         round: Round<Self::Key, Self::Ask>,
@@ -33,7 +34,8 @@ pub trait Source: Send + Sync + 'static {
     /// Gives back leases that found no taker, uncharged. Must end by itself.
     fn release(&self, leases: Vec<Self::Lease>) -> impl Future<Output = ()> + Send;
 
-    /// Whether a lease claimed for one demand, which has gone, may serve another one under the same key. Default: no.
+    /// Whether a lease claimed for one demand, which has gone, may serve another one under the same
+    /// key. Default: no.
     fn suits(&self, lease: &Self::Lease, ask: &Self::Ask) -> bool {
         let _ = (lease, ask);
         false
@@ -59,10 +61,10 @@ impl<S: Source> Source for Arc<S> {
     }
 }
 
-/// What one look is for.
+/// What one claim round is for.
 #[derive(Debug)]
 pub struct Round<K, A> {
-    /// The keys to look at, and why.
+    /// The keys to claim from, and why.
     pub keys: Vec<RungKey<K>>,
     /// The demands that wait under them, the one that has waited longest first.
     pub asked: Vec<Asked<K, A>>,
@@ -87,19 +89,21 @@ impl<K, A> Clone for Asked<K, A> {
     }
 }
 
-/// What one look found. A key that is in none of the lists was shown to have no more.
+/// What one claim round found. A key that is in none of the lists was shown to have no more.
 #[derive(Debug)]
 pub struct Looked<K, L> {
     /// The leases, each with the demand it is for; at most one for each.
     pub leases: Vec<(DemandId, L)>,
     /// Keys that may have more.
     pub more: Vec<K>,
-    /// Keys with work that somebody else holds at this moment and may give back: "not empty, but not yours".
+    /// Keys with work that somebody else holds at this moment and may give back: "not empty, but
+    /// not yours".
     pub contended: Vec<K>,
-    /// Keys of which only what the looker had been told was followed, in a stretch of which it knew the rest: their dues stand
-    /// as they are, and if they are among `more`, it knows where.
+    /// Keys for which the source checked only the announced places and skipped the full search.
+    /// Their due times stay as they are, and if they are among `more`, the source knows where.
     pub followed: Vec<K>,
-    /// When keys become due next, by the clock of whoever keeps the work. A looked-at key without one has none.
+    /// When keys become due next, by the clock of the database. A key of the round without one has
+    /// none.
     pub dues: Vec<(K, Duration)>,
 }
 
@@ -110,13 +114,13 @@ impl<K, L> Default for Looked<K, L> {
     }
 }
 
-/// The look did not succeed. The source has logged why.
+/// The claim round did not succeed. The source has logged why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookFailed;
 
 impl fmt::Display for LookFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("could not look for work")
+        f.write_str("could not claim work")
     }
 }
 

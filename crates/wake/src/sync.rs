@@ -1,9 +1,9 @@
 //! The one lock everything here stands on.
 //!
-//! Owns the choice between std's mutex and shuttle's (`--cfg shuttle`), so that tests can run the same code under every
-//! interleaving. Promises that no caller ever sees a poisoned lock: the state machines behind it finish each change
-//! before anything can panic. Refuses to be held across an await or while a waker runs: wakers are collected under the
-//! lock and woken after it.
+//! Owns the choice between std's mutex and shuttle's (`--cfg shuttle`), so that tests can run the
+//! same code under every interleaving. Promises that no caller ever sees a poisoned lock: the state
+//! machines behind it finish each change before anything can panic. Refuses to be held across an
+//! await or while a waker runs: wakers are collected under the lock and woken after it.
 //!
 //! Next: [`crate::hub`].
 

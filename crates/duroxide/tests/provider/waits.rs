@@ -6,9 +6,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use duroxide::providers::{Provider, WorkItem};
-use reveille_duroxide::{LongPollConfig, PostgresProvider};
+use reveille_duroxide::{LongPollConfig, PaceCauses, Policy, PostgresProvider};
 use reveille_testkit::TestDatabase;
-use reveille_wake::{PaceCauses, Policy};
 use tokio::task::JoinSet;
 
 use crate::counted::Counted;
@@ -116,6 +115,42 @@ async fn a_message_costs_each_of_two_nodes_one_look_and_one_more_where_they_meet
     assert!((10..=33).contains(&looks), "{looks} looks for ten messages on two nodes");
 }
 
+/// How many claim rounds one message costs while eight fetches wait; at least `expected` are waited for.
+async fn rounds_for_one_message(policy: Policy, expected: i64) -> i64 {
+    let server = Counted::start().await;
+    let config = LongPollConfig { policy, causes: PaceCauses::NONE, ..LongPollConfig::on() };
+    let provider = proven(PostgresProvider::options().url(server.url()).long_poll(config)).await;
+    // Until a fetch that waits a moment costs nothing: the queue is known to be empty, and newcomers need no round.
+    loop {
+        server.forget().await;
+        assert_eq!(take_turn(&provider, LONG, Duration::from_millis(1)).await, None);
+        if server.looks("duroxide").await == 0 {
+            break;
+        }
+    }
+    let mut fetches = JoinSet::new();
+    for _ in 0..8 {
+        let provider = provider.clone();
+        let mut fetch = Box::pin(async move { provider.fetch_orchestration_item(LONG, WAIT, None).await });
+        assert!(poll_fn(|context| Poll::Ready(fetch.as_mut().poll(context))).await.is_pending());
+        fetches.spawn(fetch);
+    }
+
+    provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
+    assert!(fetches.join_next().await.unwrap().unwrap().unwrap().is_some());
+    let all_rounds = async { while server.looks("duroxide").await < expected {} };
+    tokio::time::timeout(WAIT / 2, all_rounds).await.expect("as many rounds as the policy says");
+    provider.close().await;
+
+    server.looks("duroxide").await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_policy_decides_how_many_claim_rounds_a_message_costs() {
+    assert_eq!(rounds_for_one_message(Policy::Competing, 1).await, 1, "competing: one for all");
+    assert_eq!(rounds_for_one_message(Policy::Broadcast, 8).await, 8, "broadcast: one for each waiting fetch");
+}
+
 #[tokio::test]
 async fn of_four_waiting_fetches_one_gets_a_message_and_the_others_wait_on() {
     let database = TestDatabase::new().await;
@@ -139,7 +174,7 @@ async fn of_four_waiting_fetches_one_gets_a_message_and_the_others_wait_on() {
 
 #[tokio::test]
 async fn both_policies_bring_every_message_to_one_fetch() {
-    for policy in [Policy::One, Policy::All] {
+    for policy in [Policy::Competing, Policy::Broadcast] {
         let database = TestDatabase::new().await;
         let config = LongPollConfig { policy, ..LongPollConfig::on() };
         let (here, there) = (open_with(&database, config).await, open_with(&database, config).await);

@@ -7,7 +7,7 @@ use own_table::{SOURCE, SURVEY, Taken, Todo};
 use reveille::database::{Database, DatabaseOptions, HubSource, Registration};
 use reveille_wake::{
     Answer, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, Event, Hub, HubOptions, Observer, Patience,
-    Policy, Ticket,
+    Ticket,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,14 +21,12 @@ pub struct NodeOptions {
     pub database: DatabaseOptions,
     /// How long a claim lasts.
     pub lease: Duration,
-    /// Whom a ring wakes.
-    pub policy: Policy,
 }
 
 impl NodeOptions {
     /// A node on `url`, with a lease nobody lives to see the end of.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { database: DatabaseOptions::new(url), lease: Duration::from_secs(3600), policy: Policy::One }
+        Self { database: DatabaseOptions::new(url), lease: Duration::from_secs(3600) }
     }
 
     /// Another heartbeat than the usual one.
@@ -92,7 +90,7 @@ impl Node {
             counted.observe(event);
             seen.record(*event);
         };
-        let hub_options = HubOptions::default().policy(options.policy).observer(Arc::new(observer));
+        let hub_options = HubOptions::default().observer(Arc::new(observer));
         let (hub, runner) = Hub::new(hub_options);
         let source = Todo::new(database.clone(), options.lease);
         let (dispatcher, handle) = Dispatcher::new(&hub, source, DispatcherOptions::default());

@@ -48,7 +48,8 @@ fn stand(desk: &Arc<Desk<Nothing>>, until: Instant) -> Ticket<Nothing> {
     Ticket::new(Arc::clone(desk), id)
 }
 
-/// A lease that meets a deadline and a shutdown is taken, or refused to the dispatcher; never both, never neither.
+/// A lease that meets a deadline and a shutdown is taken, or refused to the dispatcher; never both,
+/// never neither.
 #[test]
 fn an_assignment_that_meets_a_deadline_and_a_shutdown_happens_once_or_not_at_all() {
     shuttle::check_random(
@@ -78,7 +79,8 @@ fn an_assignment_that_meets_a_deadline_and_a_shutdown_happens_once_or_not_at_all
     );
 }
 
-/// A client that goes while it is being assigned a lease leaves it with the dispatcher (B27): as a refusal, or as news.
+/// A client that goes while it is being assigned a lease leaves it with the dispatcher (B27): as a
+/// refusal, or as news.
 #[test]
 fn a_client_that_goes_leaves_its_lease_behind() {
     shuttle::check_random(
@@ -123,7 +125,8 @@ fn a_demand_that_meets_a_sleeping_dispatcher_is_seen() {
     );
 }
 
-/// An answer is taken once: the second poll of a ticket finds nothing left, rather than the same lease.
+/// An answer is taken once: the second poll of a ticket finds nothing left, rather than the same
+/// lease.
 #[test]
 fn an_answer_is_taken_once() {
     shuttle::check_random(

@@ -1,7 +1,7 @@
-//! From the look to the demands.
+//! From the claim round to the demands.
 //!
-//! Owns what becomes of a lease: to the demand it was claimed for, else to the next one it suits, else home. Promises that
-//! none is dropped.
+//! Owns what becomes of a lease: to the demand it was claimed for, else to the next one it suits,
+//! else given back. Promises that none is dropped.
 //!
 //! Next: [`crate::demand`].
 
@@ -44,7 +44,7 @@ impl<S: Source> Dispatcher<S> {
         }
     }
 
-    /// A lease without a taker goes to the next demand it suits, or home.
+    /// A lease without a taker goes to the next demand it suits, or is given back.
     pub(super) fn offer(&mut self, keys: &[S::Key], mut lease: S::Lease) {
         let others = self.desk.demands().waiting_under(keys.iter(), self.options.max_round);
         for other in others {
@@ -59,9 +59,10 @@ impl<S: Source> Dispatcher<S> {
         self.homeless.push(lease);
     }
 
-    /// Those that wanted one look have had it: the demands it was for, if it was for all their keys (one that came just
-    /// before may have more keys than the look knew to be wanted), and those it had no room for, if their keys are bare: a key
-    /// is one question. The others' keys are rung again, by what the look said of them.
+    /// Answers the demands that wanted one claim round: those of the round, if it was for all their
+    /// keys (a demand that came just before may have more keys than the round knew of), and those
+    /// it had no room for, if the round showed that their keys have no more: a key is one question.
+    /// The keys of the others are woken again by the outcome of the round.
     pub(super) fn answer_impatient(
         &self,
         flight: &Flight<S>,

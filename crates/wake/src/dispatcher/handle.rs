@@ -1,4 +1,4 @@
-//! The door's side of a dispatcher.
+//! The caller's side of a dispatcher.
 //!
 //! Owns nothing but a way in. Promises that a demand it accepted is answered once.
 //!
@@ -30,7 +30,7 @@ impl<S: Source> DispatcherHandle<S> {
         Self { desk, hub, options }
     }
 
-    /// Stands in line under the keys.
+    /// Waits in line for the keys.
     pub fn ask(&self, keys: impl Into<Arc<[S::Key]>>, ask: S::Ask, patience: Patience) -> Result<Ticket<S>, Refused> {
         let now = clock::now();
         let keys = keys.into();
@@ -62,14 +62,14 @@ impl<S: Source> DispatcherHandle<S> {
         self.hub.link()
     }
 
-    /// How many keys somebody waits under, how many of them are being looked at, and how many the watchful pace leaves alone
-    /// for now because they were found empty.
+    /// How many keys somebody waits for, how many of them are in the claim round under way, and how
+    /// many fallback polling leaves alone for now because they were found empty.
     pub fn keys(&self) -> (usize, usize, usize) {
         let demands = self.desk.demands();
         (demands.keys(), demands.in_flight, demands.backed_off)
     }
 
-    /// How many demands stand, those with an answer not yet taken included.
+    /// How many demands wait, those with an answer not yet taken included.
     pub fn demands(&self) -> usize {
         self.desk.demands().len()
     }

@@ -1,6 +1,6 @@
 //! What a caller chooses about a dispatcher.
 //!
-//! Owns the settings and their defaults. [`LongPollConfig`](crate::LongPollConfig) makes them from the seeds' names.
+//! Owns the settings and their defaults.
 //!
 //! Next: [`super::handle`].
 
@@ -9,10 +9,21 @@ use std::time::Duration;
 use crate::backoff::BackoffOptions;
 use crate::pace_options::PaceOptions;
 
+/// How many claim rounds a wake costs while several demands wait for its key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// One for all of them: the demands compete for what it claims.
+    #[default]
+    Competing,
+    /// One for each of them, one after another: every demand makes an attempt of its own.
+    Broadcast,
+}
+
 /// What a caller chooses about a dispatcher.
 #[derive(Clone, Debug)]
 pub struct DispatcherOptions {
     pub(crate) waits: bool,
+    pub(crate) policy: Policy,
     pub(crate) max_demands: usize,
     pub(crate) max_round: usize,
     pub(crate) max_wait: Duration,
@@ -33,6 +44,7 @@ impl Default for DispatcherOptions {
     fn default() -> Self {
         Self {
             waits: true,
+            policy: Policy::default(),
             max_demands: 10_000,
             max_round: 512,
             max_wait: Duration::from_secs(24 * 3600),
@@ -47,21 +59,29 @@ impl Default for DispatcherOptions {
 }
 
 impl DispatcherOptions {
-    /// Whether demands wait at all; if not, each gets one look and an answer. Default: yes.
+    /// Whether demands wait at all; if not, each gets one claim round and an answer. Default: yes.
     #[must_use]
     pub fn waits(mut self, waits: bool) -> Self {
         self.waits = waits;
         self
     }
 
-    /// How many demands may stand. Default: 10,000; zero counts as one.
+    /// How many claim rounds a wake costs while several demands wait for its key. Default:
+    /// [`Policy::Competing`].
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How many demands may wait. Default: 10,000; zero counts as one.
     #[must_use]
     pub fn max_demands(mut self, limit: usize) -> Self {
         self.max_demands = limit.max(1);
         self
     }
 
-    /// How many demands one look serves. Default: 512; zero counts as one.
+    /// How many demands one claim round serves. Default: 512; zero counts as one.
     #[must_use]
     pub fn max_round(mut self, limit: usize) -> Self {
         self.max_round = limit.max(1);
@@ -75,42 +95,44 @@ impl DispatcherOptions {
         self
     }
 
-    /// How often the long pace looks by itself, in case a hint was lost unnoticed. Default: 5 min.
+    /// How often it claims from every key although nothing woke it, in case a hint was lost
+    /// unnoticed. Default: 5 min.
     #[must_use]
     pub fn fallback_interval(mut self, time: Duration) -> Self {
         self.fallback_interval = time;
         self
     }
 
-    /// After what time a look that has not ended is given up as failed. Default: 60 s.
+    /// After what time a claim round that has not ended is given up as failed. Default: 60 s.
     #[must_use]
     pub fn look_timeout(mut self, time: Duration) -> Self {
         self.look_timeout = time;
         self
     }
 
-    /// How soon to look again at a key whose work somebody else held. Default: 10 ms.
+    /// How soon to claim again from a key whose work somebody else held. Default: 10 ms.
     #[must_use]
     pub fn contended_pause(mut self, time: Duration) -> Self {
         self.contended_pause = time;
         self
     }
 
-    /// How long a ring may stand before the dispatcher looks, although it was free to. Default: 100 ms.
+    /// How long a wake may wait for its claim round although the dispatcher is free; more is a
+    /// reason for fallback polling. Default: 100 ms.
     #[must_use]
     pub fn delivery_timeout(mut self, time: Duration) -> Self {
         self.delivery_timeout = time;
         self
     }
 
-    /// When and how it looks by itself. Default: [`PaceOptions::DEFAULT`].
+    /// When and how often it polls. Default: [`PaceOptions::DEFAULT`].
     #[must_use]
     pub fn pace(mut self, pace: PaceOptions) -> Self {
         self.pace = pace;
         self
     }
 
-    /// How long the watchful pace leaves an empty key alone. Default: [`BackoffOptions::default`].
+    /// How long fallback polling leaves an empty key alone. Default: [`BackoffOptions::default`].
     #[must_use]
     pub fn backoff(mut self, backoff: BackoffOptions) -> Self {
         self.backoff = backoff;

@@ -1,7 +1,9 @@
-//! One look, from the ring to the leases.
+//! One claim round, from the wake to the leases.
 //!
-//! Owns the choice of keys and demands for a look, and what its end means for each of them. Promises that rings are cleared
-//! when the look begins and put back if it fails, and that dues are known before a key is called empty.
+//! Owns the choice of keys and demands for a round, and what its end means for each of them.
+//! Promises that wakes are cleared when the round begins and put back if it fails, and that due
+//! times are known before a key is called empty. Competing, a round is for every demand that waits
+//! for its keys; with broadcast, the rounds that wakes ask for are for one demand each.
 //!
 //! Next: [`crate::source::Source::look`].
 
@@ -9,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Dispatcher, LookEnd, Work};
+use super::{Dispatcher, LookEnd, Policy, Work};
 use crate::backoff::Backoff;
 use crate::cause::Cause;
 use crate::clock;
@@ -21,7 +23,7 @@ use crate::outcome::Outcome;
 use crate::pace_options::PaceCause;
 use crate::source::{Asked, LookFailed, Looked, Round, Source};
 
-/// A look under way.
+/// A round under way.
 pub(super) struct Flight<S: Source> {
     pub(super) work: Work<LookEnd<S>>,
     pub(super) keys: Vec<RungKey<S::Key>>,
@@ -31,13 +33,34 @@ pub(super) struct Flight<S: Source> {
 }
 
 impl<S: Source> Dispatcher<S> {
-    /// Begins a look if somebody waits and something calls for it.
+    /// Begins a round if somebody waits and something calls for it.
     pub(super) fn look_if_called_for(&mut self) {
         let now = clock::now();
         if self.flight.is_some() || self.gate.opens_at(now).is_some() || !self.desk.demands().waits() {
             return;
         }
-        let called = self.called_for(now);
+        let mut called = self.wanted_keys(now);
+        let woken = self.watch.rung_keys();
+        let broadcast = self.options.policy == Policy::Broadcast;
+        if broadcast {
+            let mut demands = self.desk.demands();
+            woken.iter().for_each(|(key, cause)| demands.owe_attempts(key, *cause));
+        }
+        // A round that is made anyway is for the woken keys too: newcomers without end delay no
+        // message.
+        if !broadcast || !called.is_empty() {
+            for (key, _) in woken {
+                called.entry(key).or_insert(Cause::More);
+            }
+            self.begin_round(called, now);
+        }
+        if broadcast && self.flight.is_none() {
+            self.begin_attempt(now);
+        }
+    }
+
+    /// One round for every demand that waits for the keys.
+    fn begin_round(&mut self, called: HashMap<S::Key, Cause>, now: Instant) {
         let demands = self.desk.demands();
         let asked = demands.waiting_under(called.keys(), self.options.max_round);
         let newest = demands.newest();
@@ -49,9 +72,23 @@ impl<S: Source> Dispatcher<S> {
         }
     }
 
-    /// The rung keys, those a newcomer wants looked at, and when the pace says so all of them; each with the reason it has
-    /// besides a ring.
-    fn called_for(&mut self, now: Instant) -> HashMap<S::Key, Cause> {
+    /// A round for one demand alone, the next of those that were woken.
+    fn begin_attempt(&mut self, now: Instant) {
+        let mut demands = self.desk.demands();
+        let next = demands.next_attempt();
+        let newest = demands.newest();
+        drop(demands);
+        let Some((asked, cause)) = next else { return };
+        let keys: Vec<_> = asked.keys.iter().filter_map(|key| self.begin_key(key, cause)).collect();
+        if !keys.is_empty() {
+            self.note_causes(&keys, now);
+            self.begin_look(keys, vec![asked], newest);
+        }
+    }
+
+    /// The keys that newcomers want claimed from, and when it is time to poll all of them, each
+    /// with its reason.
+    fn wanted_keys(&mut self, now: Instant) -> HashMap<S::Key, Cause> {
         let mut called: HashMap<S::Key, Cause> = HashMap::new();
         if self.tick_at <= now {
             called.extend(self.tick_keys(now));
@@ -65,9 +102,6 @@ impl<S: Source> Dispatcher<S> {
                 _ => _ = called.insert(key, cause),
             }
         }
-        for key in self.watch.rung_keys() {
-            called.entry(key).or_insert(Cause::More);
-        }
         called
     }
 
@@ -78,7 +112,8 @@ impl<S: Source> Dispatcher<S> {
         self.watch.keys().filter(|key| !(watchful && rests(key))).map(|key| (key.clone(), cause)).collect()
     }
 
-    /// Clears the rings of the keys this look is for. A key none of whose demands found room in it stays as it was.
+    /// Clears the wakes of the keys this round is for. A key none of whose demands found room in it
+    /// stays as it was.
     fn begin_keys(&mut self, called: HashMap<S::Key, Cause>, asked: &[Asked<S::Key, S::Ask>]) -> Vec<RungKey<S::Key>> {
         let served: HashSet<&S::Key> = asked.iter().flat_map(|asked| asked.keys.iter()).collect();
         let mut keys = Vec::with_capacity(called.len());
@@ -89,16 +124,21 @@ impl<S: Source> Dispatcher<S> {
                 }
                 continue;
             }
-            let Some(mut rung) = self.watch.look_at(&key, cause) else { continue };
-            if !matches!(cause, Cause::More | Cause::Started) {
-                rung.stretch = None; // somebody wants to be sure
-            }
-            if rung.cause.is_announced() {
-                self.backoffs.remove(&key); // a ring beats back-off
-            }
-            keys.push(rung);
+            keys.extend(self.begin_key(&key, cause));
         }
         keys
+    }
+
+    /// Clears the wake of one key. Nothing if it is not armed.
+    fn begin_key(&mut self, key: &S::Key, cause: Cause) -> Option<RungKey<S::Key>> {
+        let mut rung = self.watch.look_at(key, cause)?;
+        if !matches!(cause, Cause::More | Cause::Started) {
+            rung.stretch = None; // somebody wants to be sure
+        }
+        if rung.cause.is_announced() {
+            self.backoffs.remove(key); // a wake beats back-off
+        }
+        Some(rung)
     }
 
     fn note_causes(&mut self, keys: &[RungKey<S::Key>], now: Instant) {
@@ -165,11 +205,14 @@ impl<S: Source> Dispatcher<S> {
         let (more, contended) = (as_set(&looked.more), as_set(&looked.contended));
         let mut bare = HashSet::new();
         for RungKey { key, cause, .. } in &flight.keys {
-            let outcome = match () {
-                () if more.contains(key) => Outcome::Filled,
-                () if contended.contains(key) => Outcome::Contended,
-                () if fed.contains(key) => Outcome::UnderFilled,
-                () => Outcome::Empty,
+            let outcome = if more.contains(key) {
+                Outcome::Filled
+            } else if contended.contains(key) {
+                Outcome::Contended
+            } else if fed.contains(key) {
+                Outcome::UnderFilled
+            } else {
+                Outcome::Empty
             };
             if outcome.shows_no_more() {
                 bare.insert(key);
@@ -199,7 +242,7 @@ impl<S: Source> Dispatcher<S> {
         }
     }
 
-    /// Before any key is called empty: a due that came between would otherwise be nobody's.
+    /// Before any key is called empty: a due time that came between would otherwise be nobody's.
     fn learn_dues(&self, flight: &Flight<S>, followed: &HashSet<&S::Key>, dues: Vec<(S::Key, std::time::Duration)>) {
         let known: HashSet<&S::Key> = dues.iter().map(|(key, _)| key).chain(followed.iter().copied()).collect();
         let without = flight.keys.iter().filter(|rung| !known.contains(&rung.key));

@@ -1,18 +1,16 @@
-//! Arm, look, wait: one waiter of one key.
+//! Arm, claim, wait: one key, in a loop of your own.
 //!
-//! Owns a waiter for as long as it lives. Promises that it cannot be used in the wrong order: an armed key that is not
-//! known to be empty reports itself rung, so the first [`wait`](Armed::wait) says "look"; a [`Look`] that is dropped puts
-//! its ring back; an [`Armed`] that is dropped hands on what it was given. Every future here may be dropped at any await.
+//! Owns a [`Watch`] of one key. Promises that it cannot be used in the wrong order: an armed key
+//! that is not known to be empty is woken, so the first [`wait`](Armed::wait) says "claim"; a
+//! [`Look`] that is dropped puts its wake back. Every future here may be dropped at any await.
+//! Every wake of the key wakes everybody who waits for it: where many wait and one claim could
+//! serve them all, use a [`Dispatcher`](crate::Dispatcher).
 //!
-//! Next: [`super::runner`].
+//! Next: [`super::watch`].
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Instant;
 
-use super::board::{Sink, WaiterAt};
-use super::entry::{Began, WaiterId};
+use super::watch::Watch;
 use super::{Hub, Key};
 use crate::cause::Cause;
 use crate::clock;
@@ -23,9 +21,9 @@ use crate::refused::Refused;
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// Look now, for this reason.
+    /// Claim now, for this reason.
     Woken(Cause),
-    /// Nobody rang in time.
+    /// Nobody woke the key in time.
     TimedOut,
 }
 
@@ -34,16 +32,17 @@ pub enum Waited {
 #[must_use = "dropping it ends the wait"]
 pub struct Armed<K: Key> {
     hub: Hub<K>,
+    watch: Watch<K>,
     key: K,
-    id: WaiterId,
-    /// Why the next look is made if nothing rings.
+    /// Why the next claim is made if nothing wakes.
     unrung: Cause,
 }
 
 impl<K: Key> Armed<K> {
     pub(super) fn new(hub: Hub<K>, key: K) -> Result<Self, Refused> {
-        let id = hub.board().arm(&key, Sink::Task(None), clock::now())?;
-        Ok(Self { hub, key, id, unrung: Cause::Asked })
+        let mut watch = hub.watch();
+        watch.arm(key.clone())?;
+        Ok(Self { hub, watch, key, unrung: Cause::Asked })
     }
 
     /// The key.
@@ -51,13 +50,14 @@ impl<K: Key> Armed<K> {
         &self.key
     }
 
-    /// Whether a look is due now. Not so for a newcomer whose key was looked at and found empty since its last ring while
-    /// the link was proven.
+    /// Whether a claim is due now. Not so for a newcomer whose key was found empty since its last
+    /// wake while the link was proven.
     pub fn must_look(&self) -> bool {
-        self.hub.board().must_look(&self.key, self.id)
+        self.watch.is_rung()
     }
 
-    /// Sleeps until the key is rung, or until `until`. Returns at once if it was rung since the last look began.
+    /// Sleeps until the key is woken, or until `until`. Returns at once if it was woken since the
+    /// last claim began.
     pub async fn wait(&mut self, until: Instant) -> Waited {
         if let Ok(cause) = tokio::time::timeout_at(clock::timer(until), self.rung()).await {
             return Waited::Woken(cause);
@@ -66,90 +66,50 @@ impl<K: Key> Armed<K> {
         Waited::TimedOut
     }
 
-    /// Sleeps until the key is rung, however long that takes.
-    pub fn rung(&mut self) -> Rung<'_, K> {
-        Rung { armed: self, parked: false }
+    /// Sleeps until the key is woken, however long that takes.
+    pub async fn rung(&mut self) -> Cause {
+        self.watch.rung().await;
+        self.hub.board().woken(self.watch.id(), &self.key).map_or(self.unrung, |woken| woken.cause)
     }
 
-    /// Begins a look. It answers every ring so far; those that come later need another.
+    /// Begins a claim. It answers every wake so far; those that come later need another.
     pub fn look(&mut self) -> Look<'_, K> {
-        let began = self.hub.board().begin(&self.key, self.id, self.unrung);
-        Look { armed: self, began }
+        let cause = self.watch.look_at(&self.key, self.unrung).map_or(self.unrung, |began| began.cause);
+        Look { armed: self, cause, ended: false }
     }
 }
 
-impl<K: Key> Drop for Armed<K> {
-    fn drop(&mut self) {
-        let wakes = self.hub.board().disarm(&self.key, self.id, clock::now());
-        wakes.wake();
-    }
-}
-
-/// A sleep that ends with a ring.
+/// A claim under way. Dropped without a word it counts as failed, and its wake is put back.
 #[derive(Debug)]
-#[must_use = "futures do nothing unless polled"]
-pub struct Rung<'a, K: Key> {
-    armed: &'a mut Armed<K>,
-    parked: bool,
-}
-
-impl<K: Key> Future for Rung<'_, K> {
-    type Output = Cause;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Cause> {
-        let Armed { hub, key, id, .. } = &*self.armed;
-        let mut board = hub.board();
-        let rung = board.park(key, *id, clock::now());
-        if let Some(Sink::Task(waker)) = board.sinks.get_mut(id) {
-            *waker = rung.is_none().then(|| context.waker().clone());
-        }
-        drop(board);
-        self.parked = rung.is_none();
-        rung.map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
-/// A ring that reached this waiter but not yet its task belongs to whoever sleeps next.
-impl<K: Key> Drop for Rung<'_, K> {
-    fn drop(&mut self) {
-        if self.parked {
-            let Armed { hub, key, id, .. } = &*self.armed;
-            let wakes = hub.board().unpark(key, *id, clock::now());
-            wakes.wake();
-        }
-    }
-}
-
-/// A look under way. Dropped without a word it counts as failed, and its ring is put back.
-#[derive(Debug)]
-#[must_use = "say what the look found, or its ring is put back"]
+#[must_use = "say what the claim found, or its wake is put back"]
 pub struct Look<'a, K: Key> {
     armed: &'a mut Armed<K>,
-    /// Taken when the look ends.
-    began: Option<Began>,
+    cause: Cause,
+    ended: bool,
 }
 
 impl<K: Key> Look<'_, K> {
     /// Why it is made.
-    pub fn cause(&self) -> Cause {
-        self.began.map_or(Cause::Asked, |began| began.cause)
+    pub const fn cause(&self) -> Cause {
+        self.cause
     }
 
-    /// Ends the look. A filled one passes the ring on, or keeps it if nobody else waits.
+    /// Ends the claim. A filled one wakes everybody again: there may be more.
     pub fn found(mut self, outcome: Outcome) {
         self.end(outcome);
     }
 
     fn end(&mut self, outcome: Outcome) {
-        let Some(began) = self.began.take() else { return };
-        let Armed { hub, key, id, .. } = &*self.armed;
-        let (wakes, missed) = hub.board().finish(WaiterAt { key, id: *id }, began, outcome, clock::now());
-        wakes.wake();
-        hub.tell(Event::Looked { cause: began.cause, outcome, keys: 1 });
-        if missed {
-            hub.tell(Event::Missed { cause: began.cause });
+        if std::mem::replace(&mut self.ended, true) {
+            return;
         }
-        self.armed.unrung = Cause::Asked;
+        let Armed { hub, watch, key, unrung } = &mut *self.armed;
+        let missed = watch.looked(key, outcome);
+        hub.tell(Event::Looked { cause: self.cause, outcome, keys: 1 });
+        if missed {
+            hub.tell(Event::Missed { cause: self.cause });
+        }
+        *unrung = Cause::Asked;
     }
 }
 

@@ -1,51 +1,33 @@
 //! All keys of one hub.
 //!
-//! Owns the entries, the limits, the wakers, the trust in empty looks, and which keys outlive their waiters. Promises that
-//! memory is bounded by waiters and not by rings: a ring for a key nobody knows leaves no trace, because whoever arms an
-//! unknown key looks anyway. A plain struct: [`Hub`](super::Hub) holds the lock and wakes what this returns.
+//! Owns the entries, the limits, the watches, the trust in empty claims, and which keys outlive
+//! their waiters. Promises that memory is bounded by waiters and not by wakes: a wake for a key
+//! nobody knows leaves no trace, because a waiter that arms an unknown key claims anyway. A plain
+//! struct: [`Hub`](super::Hub) holds the lock and wakes what this returns.
 //!
-//! Next: [`super::armed`] for one key, [`super::watch`] for many.
+//! Next: [`super::watch`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::task::Waker;
 use std::time::Instant;
 
 use super::Key;
-use super::entry::{Began, Ended, Entry, Trust, WaiterId};
-use super::policy::HubOptions;
+use super::entry::{Began, Ended, Entry, Trust, WatchId, Woken};
+use super::options::HubOptions;
 use super::wakes::Wakes;
 use crate::cause::Cause;
 use crate::dues::Dues;
 use crate::link::Link;
+use crate::outcome::Outcome;
 use crate::refused::Refused;
 
-pub(crate) type WatchId = u64;
-
-/// A waiter, and what it waits for.
-#[derive(Debug)]
-pub(crate) struct WaiterAt<'k, K> {
-    pub(crate) key: &'k K,
-    pub(crate) id: WaiterId,
-}
-
-/// Where a waiter's wake goes.
-#[derive(Debug)]
-pub(crate) enum Sink {
-    /// To the task that waits for this key alone.
-    Task(Option<Waker>),
-    /// To the list of the watch it belongs to.
-    Watch(WatchId),
-}
-
-/// The rung keys of one watch, and its task.
-#[derive(Debug)]
+/// The woken keys of one watch, and its task. A key that is being claimed from is listed when the
+/// claim ends.
+#[derive(Debug, Default)]
 pub(crate) struct WatchList<K> {
-    pub(crate) rung: BTreeMap<WaiterId, (K, Instant)>,
+    pub(crate) woken: HashSet<K>,
     pub(crate) waker: Option<Waker>,
 }
-
-/// The batons that are out, by number: which is also the order of their age.
-type Handed<K> = BTreeMap<u64, (Instant, K)>;
 
 #[derive(Debug)]
 pub(crate) struct Board<K> {
@@ -57,9 +39,8 @@ pub(crate) struct Board<K> {
     /// Until when the runner sleeps, at most.
     pub(crate) runner_at: Option<Instant>,
     pub(super) entries: HashMap<K, Entry>,
-    pub(super) sinks: HashMap<WaiterId, Sink>,
+    pub(super) waiters: usize,
     pub(super) lingering: BTreeMap<u64, (Instant, K)>,
-    pub(super) handed: Handed<K>,
     numbers: u64,
     pub(super) trust: Option<Trust>,
 }
@@ -74,9 +55,8 @@ impl<K: Key> Board<K> {
             runner: None,
             runner_at: None,
             entries: HashMap::new(),
-            sinks: HashMap::new(),
+            waiters: 0,
             lingering: BTreeMap::new(),
-            handed: BTreeMap::new(),
             numbers: 0,
             trust: None,
         }
@@ -87,117 +67,100 @@ impl<K: Key> Board<K> {
         self.numbers
     }
 
-    pub(crate) fn arm(&mut self, key: &K, sink: Sink, now: Instant) -> Result<WaiterId, Refused> {
+    pub(crate) fn add_watch(&mut self) -> WatchId {
+        let id = self.number();
+        self.watches.insert(id, WatchList { woken: HashSet::new(), waker: None });
+        id
+    }
+
+    /// The watch waits for the key from now on; it does not yet.
+    pub(crate) fn arm(&mut self, watch: WatchId, key: &K, now: Instant) -> Result<(), Refused> {
         self.sweep(now);
         self.check_limits(key)?;
-        let id = self.number();
-        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry::new(self.options.policy, id));
+        let number = self.number();
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry::new(number));
         if let Some(place) = entry.lingers.take() {
             self.lingering.remove(&place);
         }
-        entry.arm(id, id, self.trust);
-        self.sinks.insert(id, sink);
-        Ok(id)
+        entry.arm(watch, self.trust, now);
+        let awake = entry.woken(watch).map(|_| watch);
+        self.waiters += 1;
+        // Called by the watch's own task, which reads the list before it sleeps.
+        drop(self.list(key, awake));
+        Ok(())
     }
 
-    pub(crate) fn must_look(&self, key: &K, id: WaiterId) -> bool {
-        self.entries.get(key).is_some_and(|entry| entry.must_look(id))
+    /// The watch waits for the key no longer. A claim that is cut short has answered nothing.
+    pub(crate) fn disarm(&mut self, watch: WatchId, key: &K, claim: Option<Began>, now: Instant) -> Wakes {
+        let failed = Ended { outcome: Outcome::Failed, told: false, at: now };
+        let wakes = claim.map(|claim| self.finish(watch, key, claim, failed).0).unwrap_or_default();
+        let Some(entry) = self.entries.get_mut(key) else { return wakes };
+        entry.disarm(watch);
+        self.waiters -= 1;
+        if let Some(list) = self.watches.get_mut(&watch) {
+            list.woken.remove(key);
+        }
+        self.retire(key, now);
+        wakes
     }
 
-    pub(crate) fn ring(&mut self, key: &K, cause: Cause, now: Instant) -> Wakes {
-        self.ring_told(key, cause, false, now)
-    }
-
-    /// `told`: whether it was said where the work is, to whoever looks.
-    pub(crate) fn ring_told(&mut self, key: &K, cause: Cause, told: bool, now: Instant) -> Wakes {
+    /// `told`: whether the place of the work was announced with the wake.
+    pub(crate) fn wake(&mut self, key: &K, woken: Woken, told: bool) -> Wakes {
         let number = self.number();
         let Some(entry) = self.entries.get_mut(key) else { return Wakes::default() };
         if entry.waiters() == 0 {
             self.forget(key);
             return Wakes::default();
         }
-        let ids = entry.ring(cause, told, number);
-        self.wake(key, ids, now)
+        let slept = entry.wake(woken, told, number);
+        self.list(key, slept)
     }
 
-    pub(crate) fn ring_all(&mut self, cause: Cause, now: Instant) -> Wakes {
+    pub(crate) fn wake_all(&mut self, woken: Woken) -> Wakes {
         self.forget_all_unwaited();
         let keys: Vec<K> = self.entries.keys().cloned().collect();
         let mut wakes = Wakes::default();
         for key in keys {
-            wakes.extend(self.ring(&key, cause, now));
+            wakes.extend(self.wake(&key, woken, false));
         }
         wakes
     }
 
-    /// From here on empty looks are believed. What was said before went unheard, so everything is rung first.
+    /// From here on empty claims are believed. Wakes before may be missing, so everything is woken
+    /// first.
     pub(crate) fn trust_anew(&mut self, now: Instant) -> Wakes {
-        let wakes = self.ring_all(Cause::Reconnected, now);
+        let wakes = self.wake_all(Woken { cause: Cause::Reconnected, since: now });
         self.trust = Some(self.number());
         wakes
     }
 
-    /// From here on no empty look is believed, those of before neither.
-    pub(crate) fn distrust(&mut self) -> Wakes {
+    /// From here on no empty claim is believed, those of before neither.
+    pub(crate) fn distrust(&mut self) {
         self.trust = None;
-        Wakes::default()
     }
 
     pub(crate) fn is_known_empty(&self, key: &K) -> bool {
         self.entries.get(key).is_some_and(|entry| entry.is_clean(self.trust))
     }
 
-    /// The waiter is about to sleep, unless a cause is returned.
-    pub(crate) fn park(&mut self, key: &K, id: WaiterId, now: Instant) -> Option<Cause> {
+    pub(crate) fn woken(&self, watch: WatchId, key: &K) -> Option<Woken> {
+        self.entries.get(key)?.woken(watch)
+    }
+
+    pub(crate) fn begin(&mut self, watch: WatchId, key: &K, unwoken: Cause) -> Option<Began> {
+        if let Some(list) = self.watches.get_mut(&watch) {
+            list.woken.remove(key);
+        }
+        self.entries.get_mut(key)?.begin(watch, unwoken, self.trust)
+    }
+
+    /// Ends a claim; the second answer says whether it found work that nothing announced.
+    pub(crate) fn finish(&mut self, watch: WatchId, key: &K, claim: Began, end: Ended) -> (Wakes, bool) {
         let number = self.number();
-        let entry = self.entries.get_mut(key)?;
-        let rung = entry.park(id, number);
-        self.note_baton(key, number, now);
-        rung
-    }
-
-    pub(crate) fn unpark(&mut self, key: &K, id: WaiterId, now: Instant) -> Wakes {
-        let number = self.number();
-        self.forget_baton(key, id);
-        let ids = self.entries.get_mut(key).map(|entry| entry.unpark(id, number)).unwrap_or_default();
-        self.wake(key, ids, now)
-    }
-
-    pub(crate) fn begin(&mut self, key: &K, id: WaiterId, unrung: Cause) -> Option<Began> {
-        self.forget_baton(key, id);
-        let trust = self.trust;
-        self.entries.get_mut(key).map(|entry| entry.begin(id, unrung, trust))
-    }
-
-    /// Ends a look; the second answer says whether it found work that nothing announced.
-    pub(crate) fn finish(
-        &mut self,
-        WaiterAt { key, id }: WaiterAt<'_, K>,
-        look: Began,
-        end: impl Into<Ended>,
-        now: Instant,
-    ) -> (Wakes, bool) {
-        let end = end.into();
-        let turn = self.number();
         let Some(entry) = self.entries.get_mut(key) else { return (Wakes::default(), false) };
-        let missed = end.outcome.found_work() && !look.cause.is_announced() && !entry.rung_since(&look);
-        let ids = entry.finish(id, look, end, turn);
-        (self.wake(key, ids, now), missed)
-    }
-
-    pub(crate) fn disarm(&mut self, key: &K, id: WaiterId, now: Instant) -> Wakes {
-        let number = self.number();
-        self.sinks.remove(&id);
-        self.forget_baton(key, id);
-        let Some(entry) = self.entries.get_mut(key) else { return Wakes::default() };
-        let ids = entry.disarm(id, number);
-        let wakes = self.wake(key, ids, now);
-        self.retire(key, now);
-        wakes
-    }
-
-    pub(crate) fn waiters(&self) -> usize {
-        self.sinks.len()
+        let missed = end.outcome.found_work() && !claim.cause.is_announced() && !entry.woken_since(&claim);
+        let awake = entry.finish(watch, claim, end, number);
+        (self.list(key, awake), missed)
     }
 
     pub(crate) fn keys(&self) -> usize {
@@ -210,26 +173,20 @@ impl<K: Key> Board<K> {
         waited.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Turns ids into wakers, and watches a baton until its look begins.
-    pub(super) fn wake(&mut self, key: &K, ids: Vec<WaiterId>, now: Instant) -> Wakes {
+    /// The runner, if it would sleep too long.
+    pub(crate) fn hurry_runner(&mut self) -> Option<Waker> {
+        let wanted = self.dues.next()?;
+        if self.runner_at.is_none_or(|at| wanted < at) { self.runner.take() } else { None }
+    }
+
+    /// Puts the key on the lists of those that must claim from it.
+    fn list(&mut self, key: &K, awake: impl IntoIterator<Item = WatchId>) -> Wakes {
         let mut wakes = Wakes::default();
-        for id in ids {
+        for watch in awake {
             wakes.count += 1;
-            match self.sinks.get_mut(&id) {
-                Some(Sink::Task(waker)) => wakes.wakers.extend(waker.take()),
-                Some(Sink::Watch(watch)) => {
-                    let Some(list) = self.watches.get_mut(watch) else { continue };
-                    list.rung.insert(id, (key.clone(), now));
-                    wakes.wakers.extend(list.waker.take());
-                }
-                None => {}
-            }
-        }
-        if wakes.count > 0
-            && let Some(baton) = self.entries.get(key).and_then(Entry::baton)
-        {
-            self.note_baton(key, baton.number, now);
-            wakes.wakers.extend(self.hurry_runner());
+            let Some(list) = self.watches.get_mut(&watch) else { continue };
+            list.woken.insert(key.clone());
+            wakes.wakers.extend(list.waker.take());
         }
         wakes
     }

@@ -1,127 +1,110 @@
-//! One key: its waiters, and who must be woken.
+//! One key: who waits for it, and what is known about it.
 //!
-//! Owns the generation, the dirty bit, the baton and the queue of one key, for both policies. Promises, with `One`: never a
-//! ring kept on the key while somebody is parked, and never two batons that have not begun to look. With `All`: every armed
-//! waiter remembers each ring until its own next look begins. Wakes nobody itself: it answers with the ids to wake.
+//! Owns the generation, the stretch and the waiters of one key. Promises that every waiter
+//! remembers a wake until its own next claim begins. Wakes nobody itself: it answers with those to
+//! wake.
 //!
 //! The races it closes, each with a test of the same name:
-//! - a ring between look and wait is kept (`dirty`, or the waiter's own `rung`);
-//! - a ring during a look is not answered by that look: its generation is newer than the look's;
-//! - a waiter that goes with a baton it never used passes it on;
-//! - a look that fails puts its ring back.
+//! - a wake between claim and wait is kept: the waiter is woken already when it is about to sleep;
+//! - a wake during a claim is not answered by that claim: its generation is newer than the claim's;
+//! - a claim that fails or is filled wakes everybody again: another waiter may have skipped the
+//!   rows it had locked.
 //!
 //! Next: [`super::board`], which keeps one per key.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::time::Instant;
 
-use super::policy::Policy;
 use crate::cause::Cause;
 use crate::outcome::Outcome;
 
-pub(crate) type WaiterId = u64;
+pub(crate) type WatchId = u64;
 
 /// A period during which the link was proven without a break.
 pub(crate) type Trust = u64;
 
-/// One waiter of the key.
-#[derive(Debug)]
-struct Waiter {
-    /// Its place in the queue: lower has waited longer.
-    turn: u64,
-    /// It must look, for this reason; stays until its look begins.
-    rung: Option<Cause>,
-    /// With `All`: the ring was put back by its own failed or filled look, so nobody else knows of it.
-    owes: bool,
-    parked: bool,
+/// A wake that waits for its claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Woken {
+    pub(crate) cause: Cause,
+    pub(crate) since: Instant,
 }
 
-/// A time during which every ring of a key said where to look, under one trust. Whoever knows all about a key as of one
-/// stretch, and looks at it in the same, need only follow what it was told: nothing else can have become ready unannounced.
+/// What one watch does about the key.
+#[derive(Debug, Default)]
+struct Waiter {
+    /// The first wake since its last claim began.
+    woken: Option<Woken>,
+    claims: bool,
+}
+
+/// A time during which every wake of a key named the place of the work, under one trust. A source
+/// that searched a key whole in one stretch, and claims from it in the same, need only follow the
+/// announced places: nothing else can have become ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stretch {
     trust: Trust,
     began: u64,
 }
 
-/// A look under way, as the entry must remember it to judge its end.
+/// A claim under way, as the entry must remember it to judge its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Began {
     pub(crate) cause: Cause,
+    /// When the key was woken, if it was.
+    pub(crate) woken_at: Option<Instant>,
     generation: u64,
     trust: Option<Trust>,
     stretch: u64,
 }
 
-/// How a look ended.
+/// How a claim ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
-    /// Whatever is left to look for is known to whoever looks next.
+    /// Whatever is left to claim is known to the one that claims next.
     pub(crate) told: bool,
-}
-
-impl From<Outcome> for Ended {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, told: false }
-    }
+    pub(crate) at: Instant,
 }
 
 impl Began {
-    /// None while the link is not proven: then something may have gone unheard.
+    /// None while the link is not proven: then a wake may be missing.
     pub(crate) fn stretch(&self) -> Option<Stretch> {
         self.trust.map(|trust| Stretch { trust, began: self.stretch })
     }
 }
 
-/// A ring handed to a waiter that has not begun to look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Baton {
-    pub(crate) holder: WaiterId,
-    pub(crate) number: u64,
-}
-
 #[derive(Debug)]
 pub(crate) struct Entry {
-    policy: Policy,
     generation: u64,
-    /// The number of the last ring that did not say where.
+    /// The number of the last wake that named no place.
     stretch: u64,
-    /// With `One`: a ring that nobody was there to take.
-    dirty: Option<Cause>,
-    /// With `One`: at most one ring is on its way to a look; more would only multiply looks.
-    baton: Option<Baton>,
-    waiters: HashMap<WaiterId, Waiter>,
-    /// The parked waiters, the one that has waited longest first.
-    queue: BTreeMap<u64, WaiterId>,
-    /// Looked at and found to have no more, since the last ring, within this trust.
+    waiters: BTreeMap<WatchId, Waiter>,
+    /// Claimed from and found to have no more, since the last wake, within this trust.
     clean: Option<Trust>,
     /// Its place among the entries that outlive their waiters.
     pub(crate) lingers: Option<u64>,
 }
 
 impl Entry {
-    pub(crate) fn new(policy: Policy, number: u64) -> Self {
-        Self {
-            policy,
-            generation: 0,
-            stretch: number,
-            dirty: None,
-            baton: None,
-            waiters: HashMap::new(),
-            queue: BTreeMap::new(),
-            clean: None,
-            lingers: None,
-        }
+    pub(crate) const fn new(number: u64) -> Self {
+        Self { generation: 0, stretch: number, waiters: BTreeMap::new(), clean: None, lingers: None }
     }
 
-    /// Adds a waiter. Unless the key is known to have nothing, it begins rung: it looks before it can sleep.
-    pub(crate) fn arm(&mut self, id: WaiterId, turn: u64, trust: Option<Trust>) {
-        let rung = (!self.is_clean(trust)).then_some(Cause::Started);
-        self.waiters.insert(id, Waiter { turn, rung, owes: false, parked: false });
+    /// Adds a waiter. Unless the key is known to have nothing, it begins woken: it claims before it
+    /// can sleep.
+    pub(crate) fn arm(&mut self, watch: WatchId, trust: Option<Trust>, now: Instant) {
+        let woken = (!self.is_clean(trust)).then_some(Woken { cause: Cause::Started, since: now });
+        self.waiters.insert(watch, Waiter { woken, claims: false });
     }
 
-    pub(crate) fn must_look(&self, id: WaiterId) -> bool {
-        self.dirty.is_some() || self.waiters.get(&id).is_some_and(|waiter| waiter.rung.is_some())
+    /// Removes a waiter. Every wake it knows of, the others know of too.
+    pub(crate) fn disarm(&mut self, watch: WatchId) {
+        self.waiters.remove(&watch);
+    }
+
+    pub(crate) fn woken(&self, watch: WatchId) -> Option<Woken> {
+        self.waiters.get(&watch)?.woken
     }
 
     pub(crate) fn is_clean(&self, trust: Option<Trust>) -> bool {
@@ -132,191 +115,70 @@ impl Entry {
         self.waiters.len()
     }
 
-    pub(crate) const fn baton(&self) -> Option<Baton> {
-        self.baton
-    }
-
-    /// Somebody says "look", and perhaps to the one who looks where. `number` names the baton, should one be handed.
-    pub(crate) fn ring(&mut self, cause: Cause, told: bool, number: u64) -> Vec<WaiterId> {
-        self.generation += 1;
+    /// There may be work; `told` if its place was announced.
+    pub(crate) fn wake(&mut self, woken: Woken, told: bool, number: u64) -> Vec<WatchId> {
         if !told {
             self.stretch = number;
         }
-        self.clean = None;
-        match self.policy {
-            Policy::All => self.ring_everyone(cause),
-            Policy::One => self.hand_on(cause, number),
-        }
+        self.wake_everybody(woken)
     }
 
-    /// The waiter is about to sleep. Answers with a cause if it must not.
-    pub(crate) fn park(&mut self, id: WaiterId, number: u64) -> Option<Cause> {
-        let waiter = self.waiters.get_mut(&id)?;
-        if waiter.rung.is_none() {
-            waiter.rung = self.dirty.take();
-            if waiter.rung.is_some() {
-                self.baton = Some(Baton { holder: id, number });
-            }
-        }
-        if waiter.rung.is_none() {
-            waiter.parked = true;
-            self.queue.insert(waiter.turn, id);
-        }
-        waiter.rung
+    /// The waiter begins to claim: wakes so far are answered by this claim, later ones are not.
+    pub(crate) fn begin(&mut self, watch: WatchId, unwoken: Cause, trust: Option<Trust>) -> Option<Began> {
+        let waiter = self.waiters.get_mut(&watch)?;
+        waiter.claims = true;
+        let woken = waiter.woken.take();
+        let cause = woken.map_or(unwoken, |woken| woken.cause);
+        let (generation, stretch) = (self.generation, self.stretch);
+        Some(Began { cause, woken_at: woken.map(|woken| woken.since), generation, trust, stretch })
     }
 
-    /// The waiter stopped sleeping for a reason of its own. A baton it was handed and has not noticed goes on.
-    pub(crate) fn unpark(&mut self, id: WaiterId, number: u64) -> Vec<WaiterId> {
-        self.leave_queue(id);
-        self.give_up_baton(id, number)
-    }
-
-    /// The waiter begins to look: rings so far are answered by this look, later ones are not.
-    pub(crate) fn begin(&mut self, id: WaiterId, unrung: Cause, trust: Option<Trust>) -> Began {
-        self.leave_queue(id);
-        if self.baton.is_some_and(|baton| baton.holder == id) {
-            self.baton = None;
-        }
-        let own = self.waiters.get_mut(&id).and_then(|waiter| {
-            waiter.owes = false;
-            waiter.rung.take()
-        });
-        let kept = self.dirty.take();
-        let cause = own.or(kept).unwrap_or(unrung);
-        Began { cause, generation: self.generation, trust, stretch: self.stretch }
-    }
-
-    /// The look ended. `turn` is the waiter's new place: it had its chance.
-    pub(crate) fn finish(&mut self, id: WaiterId, look: Began, end: Ended, turn: u64) -> Vec<WaiterId> {
-        let Ended { outcome, told } = end;
+    /// The claim ended. Answers with those that must claim, the waiter itself among them if it was
+    /// woken meanwhile.
+    pub(crate) fn finish(&mut self, watch: WatchId, claim: Began, end: Ended, number: u64) -> Vec<WatchId> {
+        let Ended { outcome, told, .. } = end;
         if !(outcome.shows_no_more() || (told && outcome == Outcome::Filled)) {
-            self.stretch = turn;
+            self.stretch = number;
         }
-        if let Some(waiter) = self.waiters.get_mut(&id) {
-            waiter.turn = turn;
+        let mut awake = Vec::new();
+        if let Some(waiter) = self.waiters.get_mut(&watch) {
+            waiter.claims = false;
+            awake.extend(waiter.woken.map(|_| watch));
         }
         match outcome {
-            Outcome::Empty | Outcome::UnderFilled => {
-                // Of the trust it began under: after a break there is another, and what was shown under this one is void.
-                if self.generation == look.generation {
-                    self.clean = look.trust;
-                }
-                Vec::new()
+            // Of the trust it began under: after a break there is another, and what was shown under
+            // this one is void.
+            Outcome::Empty | Outcome::UnderFilled if self.generation == claim.generation => self.clean = claim.trust,
+            Outcome::Empty | Outcome::UnderFilled => {}
+            Outcome::Filled => awake.extend(self.wake_everybody(Woken { cause: Cause::More, since: end.at })),
+            Outcome::Failed => awake.extend(self.wake_everybody(Woken { cause: claim.cause, since: end.at })),
+            // Who claims again, and when, is the caller's: the rows are somebody else's for now.
+            Outcome::Contended => self.changed(),
+        }
+        awake
+    }
+
+    /// Whether a wake came after the claim began.
+    pub(crate) const fn woken_since(&self, claim: &Began) -> bool {
+        self.generation != claim.generation
+    }
+
+    /// Answers with those that slept; one that claims sees it when its claim ends.
+    fn wake_everybody(&mut self, woken: Woken) -> Vec<WatchId> {
+        self.changed();
+        let mut slept = Vec::new();
+        for (watch, waiter) in &mut self.waiters {
+            if waiter.woken.is_none() {
+                waiter.woken = Some(woken);
+                slept.extend((!waiter.claims).then_some(*watch));
             }
-            Outcome::Filled => self.put_back(id, Cause::More, turn),
-            Outcome::Failed => self.put_back(id, look.cause, turn),
-            // Whoever looks again, and when, is the caller's: the rows are somebody else's for now.
-            Outcome::Contended => {
-                self.generation += 1;
-                self.clean = None;
-                Vec::new()
-            }
         }
+        slept
     }
 
-    /// Whether a ring came after the look began.
-    pub(crate) const fn rung_since(&self, look: &Began) -> bool {
-        self.generation != look.generation
-    }
-
-    /// Removes a waiter. What it was handed and has not used goes on.
-    pub(crate) fn disarm(&mut self, id: WaiterId, number: u64) -> Vec<WaiterId> {
-        let wake = self.unpark(id, number);
-        match self.waiters.remove(&id) {
-            Some(Waiter { rung: Some(cause), owes: true, .. }) => self.inherit(cause),
-            Some(_) | None => wake,
-        }
-    }
-
-    /// The baton's holder did not begin to look in time: the next one looks too, if there is one.
-    pub(crate) fn overtake(&mut self, late: Baton, number: u64) -> Vec<WaiterId> {
-        if self.baton != Some(late) || self.queue.is_empty() {
-            return Vec::new();
-        }
-        self.baton = None;
-        let cause = self.waiters.get(&late.holder).and_then(|waiter| waiter.rung);
-        self.hand_on(cause.unwrap_or(Cause::More), number)
-    }
-
-    fn ring_everyone(&mut self, cause: Cause) -> Vec<WaiterId> {
-        for waiter in self.waiters.values_mut() {
-            waiter.rung.get_or_insert(cause);
-            waiter.parked = false;
-        }
-        std::mem::take(&mut self.queue).into_values().collect()
-    }
-
-    /// Gives the ring to the waiter that has waited longest; keeps it on the key when nobody is there.
-    fn hand_on(&mut self, cause: Cause, number: u64) -> Vec<WaiterId> {
-        if self.baton.is_some() {
-            return Vec::new(); // its look has not begun, so it will see what this ring is about
-        }
-        let Some((_, id)) = self.queue.pop_first() else {
-            self.dirty.get_or_insert(cause);
-            return Vec::new();
-        };
-        if let Some(waiter) = self.waiters.get_mut(&id) {
-            waiter.rung = Some(cause);
-            waiter.parked = false;
-        }
-        self.baton = Some(Baton { holder: id, number });
-        vec![id]
-    }
-
-    /// Another look that began earlier must not call the key clean: it may have skipped the rows this one had locked.
-    fn put_back(&mut self, id: WaiterId, cause: Cause, number: u64) -> Vec<WaiterId> {
+    /// No claim that began before may call the key clean.
+    fn changed(&mut self) {
         self.generation += 1;
         self.clean = None;
-        match self.policy {
-            Policy::One => self.hand_on(cause, number),
-            Policy::All => {
-                if let Some(waiter) = self.waiters.get_mut(&id) {
-                    waiter.rung.get_or_insert(cause);
-                    waiter.owes = true;
-                }
-                Vec::new()
-            }
-        }
-    }
-
-    /// With `All`: the ring that only a leaving waiter knew of goes to one of those that stay.
-    fn inherit(&mut self, cause: Cause) -> Vec<WaiterId> {
-        let heir = self.queue.pop_first().map(|(_, id)| id);
-        let any = heir.or_else(|| self.waiters.keys().next().copied());
-        if let Some(waiter) = any.and_then(|id| self.waiters.get_mut(&id)) {
-            waiter.rung.get_or_insert(cause);
-            waiter.owes = true;
-            waiter.parked = false;
-        }
-        heir.into_iter().collect()
-    }
-
-    fn give_up_baton(&mut self, id: WaiterId, number: u64) -> Vec<WaiterId> {
-        if self.baton.is_none_or(|baton| baton.holder != id) {
-            return Vec::new();
-        }
-        self.baton = None;
-        let cause = self.waiters.get_mut(&id).and_then(|waiter| waiter.rung.take());
-        self.hand_on(cause.unwrap_or(Cause::More), number)
-    }
-
-    fn leave_queue(&mut self, id: WaiterId) {
-        if let Some(waiter) = self.waiters.get_mut(&id)
-            && waiter.parked
-        {
-            waiter.parked = false;
-            self.queue.remove(&waiter.turn);
-        }
-    }
-
-    #[cfg(all(test, not(shuttle)))]
-    pub(crate) fn check(&self) {
-        assert!(self.dirty.is_none() || self.queue.is_empty(), "a ring lies on the key while somebody sleeps");
-        assert!(self.dirty.is_none() || self.baton.is_none(), "a ring lies on the key while a baton is out");
-        assert_eq!(self.queue.len(), self.waiters.values().filter(|waiter| waiter.parked).count());
-        if let Some(baton) = self.baton {
-            let holder = self.waiters.get(&baton.holder).expect("the holder is armed");
-            assert!(holder.rung.is_some() && !holder.parked, "the holder of a baton sleeps");
-        }
     }
 }

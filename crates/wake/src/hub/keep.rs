@@ -1,7 +1,8 @@
 //! Which keys are kept.
 //!
-//! Owns the limits of a board and the minute for which a key known to be empty outlives its last waiter. Promises that any
-//! other key is forgotten with its last waiter, so that a newcomer looks.
+//! Owns the limits of a board and the minute for which a key known to be empty outlives its last
+//! waiter. Promises that any other key is forgotten with its last waiter, so that a newcomer
+//! claims.
 //!
 //! Next: [`super::board`].
 
@@ -15,7 +16,7 @@ use crate::refused::Refused;
 impl<K: Key> Board<K> {
     pub(super) fn check_limits(&mut self, key: &K) -> Result<(), Refused> {
         let options = &self.options;
-        if self.sinks.len() >= options.max_waiters {
+        if self.waiters >= options.max_waiters {
             return Err(Refused::Waiters { limit: options.max_waiters });
         }
         if let Some(entry) = self.entries.get(key) {
@@ -29,7 +30,8 @@ impl<K: Key> Board<K> {
         if self.entries.len() < limit { Ok(()) } else { Err(Refused::Keys { limit }) }
     }
 
-    /// The last waiter has gone: a key known to be empty stays a while, any other is forgotten, so newcomers look.
+    /// The last waiter has gone: a key known to be empty stays a while, any other is forgotten, so
+    /// newcomers claim.
     pub(super) fn retire(&mut self, key: &K, now: Instant) {
         let Some(entry) = self.entries.get(key).filter(|entry| entry.waiters() == 0) else { return };
         if !entry.is_clean(self.trust) || self.options.linger.is_zero() {
@@ -55,7 +57,7 @@ impl<K: Key> Board<K> {
         }
     }
 
-    /// Whether nothing is known of the key any more: of one that somebody waits for something is.
+    /// Forgets the key unless somebody waits for it; answers whether nobody does.
     pub(super) fn forget_unwaited(&mut self, key: &K) -> bool {
         if self.entries.get(key).is_some_and(|entry| entry.waiters() > 0) {
             return false;

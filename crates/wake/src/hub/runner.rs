@@ -1,25 +1,25 @@
-//! Sleeps until something is due, and rings it.
+//! Sleeps until a key is due, and wakes it.
 //!
-//! Owns the one sleep behind all dues of a hub. Promises that an earlier due shortens the sleep it meets (in seed 001 the
-//! sleepers had computed theirs already), that nothing is rung early, and that a woken waiter which does not look in time
-//! is overtaken by the next.
+//! Owns the one sleep behind all due times of a hub. Promises that an earlier due time shortens the
+//! sleep it meets (in seed 001 the sleepers had computed theirs already), and that no key is woken
+//! early.
 //!
-//! Next: whoever is rung; [`Hub::ring`] says the same for now.
+//! Next: the watches of the key, as after [`Hub::ring`].
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 use std::time::Instant;
 
+use super::entry::Woken;
 use super::wakes::Wakes;
 use super::{Hub, Key};
 use crate::cause::Cause;
 use crate::clock;
 use crate::dues::Fired;
-use crate::observe::Event;
 
-/// Rings the dues of one hub. There is one per hub.
+/// Wakes the keys of one hub at their due times. There is one per hub.
 #[derive(Debug)]
-#[must_use = "dues are rung only while it runs"]
+#[must_use = "due times wake only while it runs"]
 pub struct Runner<K: Key> {
     hub: Hub<K>,
 }
@@ -43,40 +43,38 @@ impl<K: Key> Runner<K> {
             self.fire();
             let at = self.compute_sleep();
             match at {
-                // An elapsed sleep and a hurry both lead to the same look at the clock.
+                // An elapsed sleep and a hurry both lead to reading the clock again.
                 Some(at) => drop(tokio::time::timeout_at(clock::timer(at), self.hurried()).await),
                 None => self.hurried().await,
             }
         }
     }
 
-    /// Says until when it will sleep, so that whoever puts in an earlier due knows to hurry it.
+    /// Records until when it will sleep, so that the caller that adds an earlier due time knows to
+    /// hurry it.
     pub(super) fn compute_sleep(&self) -> Option<Instant> {
         let mut board = self.hub.board();
-        board.runner_at = board.next_instant();
+        board.runner_at = board.dues.next();
         board.runner_at
     }
 
-    /// Rings what is due now.
+    /// Wakes the keys that are due now.
     fn fire(&self) {
         let now = clock::now();
         let mut board = self.hub.board();
         let fired = board.dues.take(now);
-        let mut rings: Vec<(Cause, Wakes)> = Vec::with_capacity(fired.len());
+        let mut fires: Vec<(Cause, Wakes)> = Vec::with_capacity(fired.len());
         for due in fired {
-            rings.push(match due {
-                Fired::Key(key, source) => (source.cause(), board.ring(&key, source.cause(), now)),
-                Fired::Everything => (Cause::Due, board.ring_all(Cause::Due, now)),
+            let cause = due.cause();
+            let woken = Woken { cause, since: now };
+            fires.push(match due {
+                Fired::Key(key, _) => (cause, board.wake(&key, woken, false)),
+                Fired::Everything => (cause, board.wake_all(woken)),
             });
         }
-        let (overtaken, late) = board.overtake(now);
         drop(board);
-        for (cause, wakes) in rings {
+        for (cause, wakes) in fires {
             self.hub.rung(cause, wakes);
-        }
-        overtaken.wake();
-        for _ in 0..late {
-            self.hub.tell(Event::Undelivered);
         }
     }
 
@@ -85,7 +83,7 @@ impl<K: Key> Runner<K> {
         poll_fn(|context| {
             let mut board = self.hub.board();
             board.runner = Some(context.waker().clone());
-            match (board.next_instant(), board.runner_at) {
+            match (board.dues.next(), board.runner_at) {
                 (Some(wanted), Some(at)) if wanted < at => Poll::Ready(()),
                 (Some(_), None) => Poll::Ready(()),
                 _ => Poll::Pending,

@@ -1,6 +1,7 @@
 //! Wakers on their way out of the lock.
 //!
-//! Owns what a change under the lock decided: whom to wake after it. Waking runs foreign code, which may well ring again.
+//! Owns what a change under the lock decided: which tasks to wake after it. A waker runs foreign
+//! code, which may well wake a key again.
 //!
 //! Next: the task that wakes.
 

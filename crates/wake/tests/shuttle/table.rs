@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reveille_wake::{Armed, Cause, Hub, HubOptions, Link, Outcome, Policy};
+use reveille_wake::{Armed, Cause, Hub, HubOptions, Link, Outcome};
 use shuttle::sync::Mutex;
 
 pub(crate) const KEY: u8 = 7;
@@ -28,8 +28,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(policy: Policy) -> Self {
-        let (hub, _runner) = Hub::new(HubOptions::default().policy(policy));
+    pub(crate) fn new() -> Self {
+        let (hub, _runner) = Hub::new(HubOptions::default());
         hub.set_link(Link::Proven { since: std::time::Instant::now() });
         Self { rows: Arc::new(Mutex::new(0)), hub }
     }

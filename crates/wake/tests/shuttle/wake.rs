@@ -1,13 +1,12 @@
 //! Arm, look, wait.
 
-use reveille_wake::Policy;
 use shuttle::thread;
 
 use crate::table::{Order, Table, schedules};
 
 /// Two rows, two commits, two consumers: each gets one, or shuttle reports who sleeps for ever.
-fn everybody_is_woken(policy: Policy, order: Order) {
-    let table = Table::new(policy);
+fn everybody_is_woken(order: Order) {
+    let table = Table::new();
     let mut threads = Vec::new();
     for _ in 0..2 {
         let consumer = table.clone();
@@ -22,30 +21,19 @@ fn everybody_is_woken(policy: Policy, order: Order) {
 }
 
 #[test]
-fn with_one_no_ring_is_lost_between_look_and_wait() {
-    shuttle::check_random(|| everybody_is_woken(Policy::One, Order::ArmThenLook), schedules());
-}
-
-#[test]
-fn with_all_no_ring_is_lost_between_look_and_wait() {
-    shuttle::check_random(|| everybody_is_woken(Policy::All, Order::ArmThenLook), schedules());
+fn no_ring_is_lost_between_look_and_wait() {
+    shuttle::check_random(|| everybody_is_woken(Order::ArmThenLook), schedules());
 }
 
 #[test]
 fn a_few_preemptions_lose_no_ring_either() {
-    shuttle::check_pct(|| everybody_is_woken(Policy::One, Order::ArmThenLook), schedules(), 3);
+    shuttle::check_pct(|| everybody_is_woken(Order::ArmThenLook), schedules(), 3);
 }
 
 /// B1: the same test catches the seed's order, so it would catch ours.
 #[test]
-fn arming_after_the_look_is_caught_with_one() {
-    caught(|| everybody_is_woken(Policy::One, Order::LookThenArm));
-}
-
-/// B1.
-#[test]
-fn arming_after_the_look_is_caught_with_all() {
-    caught(|| everybody_is_woken(Policy::All, Order::LookThenArm));
+fn arming_after_the_look_is_caught() {
+    caught(|| everybody_is_woken(Order::LookThenArm));
 }
 
 fn caught(scenario: impl Fn() + Send + Sync + 'static) {
@@ -60,7 +48,7 @@ fn caught(scenario: impl Fn() + Send + Sync + 'static) {
 fn a_newcomer_that_need_not_look_misses_nothing() {
     shuttle::check_random(
         || {
-            let table = Table::new(Policy::One);
+            let table = Table::new();
             table.push(1);
             table.consume(Order::ArmThenLook); // leaves the key with a filled look: not clean
             let first = table.clone();

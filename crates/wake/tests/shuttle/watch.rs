@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reveille_wake::{Cause, Hub, HubOptions, Link, Outcome, Policy};
+use reveille_wake::{Cause, Hub, HubOptions, Link, Outcome};
 use shuttle::sync::Mutex;
 use shuttle::thread;
 
@@ -11,41 +11,39 @@ use crate::table::{KEY, Order, Table, schedules};
 /// Two keys, two commits: the watch sees both, whenever they come.
 #[test]
 fn a_watch_loses_no_ring_of_any_key() {
-    for policy in [Policy::One, Policy::All] {
-        shuttle::check_random(
-            move || {
-                let (hub, _runner) = Hub::new(HubOptions::default().policy(policy));
-                hub.set_link(Link::Proven { since: std::time::Instant::now() });
-                let rows = Arc::new(Mutex::new([0_usize; 2]));
-                let pushes: Vec<_> = (0..2_usize)
-                    .map(|key| {
-                        let (hub, rows) = (hub.clone(), Arc::clone(&rows));
-                        thread::spawn(move || {
-                            rows.lock().expect("it ends")[key] += 1;
-                            hub.ring(&key, Cause::Pushed);
-                        })
+    shuttle::check_random(
+        || {
+            let (hub, _runner) = Hub::new(HubOptions::default());
+            hub.set_link(Link::Proven { since: std::time::Instant::now() });
+            let rows = Arc::new(Mutex::new([0_usize; 2]));
+            let pushes: Vec<_> = (0..2_usize)
+                .map(|key| {
+                    let (hub, rows) = (hub.clone(), Arc::clone(&rows));
+                    thread::spawn(move || {
+                        rows.lock().expect("it ends")[key] += 1;
+                        hub.ring(&key, Cause::Pushed);
                     })
-                    .collect();
-                let mut watch = hub.watch();
-                watch.arm(0).expect("there is room");
-                watch.arm(1).expect("there is room");
-                let mut taken = 0;
-                while taken < 2 {
-                    shuttle::future::block_on(watch.rung());
-                    for key in watch.rung_keys() {
-                        watch.look_at(&key, Cause::More).expect("it is armed");
-                        let found = std::mem::take(&mut rows.lock().expect("it ends")[key]);
-                        taken += found;
-                        watch.looked(&key, Outcome::of(found, 10));
-                    }
+                })
+                .collect();
+            let mut watch = hub.watch();
+            watch.arm(0).expect("there is room");
+            watch.arm(1).expect("there is room");
+            let mut taken = 0;
+            while taken < 2 {
+                shuttle::future::block_on(watch.rung());
+                for (key, _) in watch.rung_keys() {
+                    watch.look_at(&key, Cause::More).expect("it is armed");
+                    let found = std::mem::take(&mut rows.lock().expect("it ends")[key]);
+                    taken += found;
+                    watch.looked(&key, Outcome::of(found, 10));
                 }
-                for push in pushes {
-                    push.join().expect("it ends");
-                }
-            },
-            schedules(),
-        );
-    }
+            }
+            for push in pushes {
+                push.join().expect("it ends");
+            }
+        },
+        schedules(),
+    );
 }
 
 /// A dispatcher that stops with a ring on its list leaves it to the other waiters of the key.
@@ -53,7 +51,7 @@ fn a_watch_loses_no_ring_of_any_key() {
 fn a_watch_that_goes_passes_its_rings_on() {
     shuttle::check_random(
         || {
-            let table = Table::new(Policy::One);
+            let table = Table::new();
             let stays = table.clone();
             let staying = thread::spawn(move || stays.consume(Order::ArmThenLook));
             let mut watch = table.hub.watch();

@@ -178,3 +178,25 @@ async fn keys_without_demand_are_not_waited_for() {
 
     assert!(rig.hub.waited().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_waits_a_demand_is_answered_at_once() {
+    let rig = Rig::with(DispatcherOptions::default().waits(false), true).await;
+    let begun = now();
+
+    assert_eq!(rig.ask("mail", secs(30)).await, Answer::Nothing);
+    rig.store.put("mail", [1]);
+    assert_eq!(rig.ask("mail", secs(30)).await, Answer::Lease(1));
+
+    assert_eq!(now(), begun);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_is_never_longer_than_max_wait() {
+    let rig = Rig::with(DispatcherOptions::default().max_wait(secs(30)), true).await;
+    let begun = now();
+
+    assert_eq!(rig.ask("mail", secs(600)).await, Answer::Nothing);
+
+    assert_eq!((now() - begun).as_secs(), 30);
+}

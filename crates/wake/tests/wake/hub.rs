@@ -1,13 +1,11 @@
 //! Rings, waiters, limits.
 
-use std::time::Duration;
-
-use reveille_wake::{Armed, Cause, Hub, HubOptions, Outcome, Policy, Refused, Waited};
+use reveille_wake::{Armed, Cause, Hub, HubOptions, Outcome, Refused, Waited};
 
 use crate::rig::{ms, now, proven, secs};
 
-fn hub(policy: Policy) -> Hub<&'static str> {
-    let (hub, _runner) = Hub::new(HubOptions::default().policy(policy));
+fn hub() -> Hub<&'static str> {
+    let (hub, _runner) = Hub::new(HubOptions::default());
     hub.set_link(proven());
     hub
 }
@@ -21,7 +19,7 @@ pub(crate) fn waiter(hub: &Hub<&'static str>) -> Armed<&'static str> {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiter_looks_before_it_can_sleep() {
-    let mut armed = hub(Policy::One).arm("mail").unwrap();
+    let mut armed = hub().arm("mail").unwrap();
 
     assert!(armed.must_look());
     assert_eq!(armed.wait(now() + secs(60)).await, Waited::Woken(Cause::Started));
@@ -30,34 +28,30 @@ async fn a_waiter_looks_before_it_can_sleep() {
 /// B1.
 #[tokio::test(start_paused = true)]
 async fn a_ring_between_look_and_wait_is_kept() {
-    for policy in [Policy::One, Policy::All] {
-        let hub = hub(policy);
-        let mut armed = waiter(&hub);
+    let hub = hub();
+    let mut armed = waiter(&hub);
 
-        hub.ring(&"mail", Cause::Pushed);
+    hub.ring(&"mail", Cause::Pushed);
 
-        assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Pushed));
-    }
+    assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Pushed));
 }
 
 /// B2.
 #[tokio::test(start_paused = true)]
 async fn a_ring_during_a_look_asks_for_another() {
-    for policy in [Policy::One, Policy::All] {
-        let hub = hub(policy);
-        let mut armed = hub.arm("mail").unwrap();
+    let hub = hub();
+    let mut armed = hub.arm("mail").unwrap();
 
-        let look = armed.look();
-        hub.ring(&"mail", Cause::Pushed);
-        look.found(Outcome::Empty);
+    let look = armed.look();
+    hub.ring(&"mail", Cause::Pushed);
+    look.found(Outcome::Empty);
 
-        assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Pushed));
-    }
+    assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Pushed));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_is_forgotten_is_looked_at_by_whoever_comes_next_unless_somebody_waits_for_it() {
-    let hub = hub(Policy::One);
+    let hub = hub();
     let armed = waiter(&hub);
 
     assert!(!hub.forget(&"mail"), "somebody waits for it");
@@ -76,7 +70,7 @@ async fn a_key_that_is_forgotten_is_looked_at_by_whoever_comes_next_unless_someb
 
 #[tokio::test(start_paused = true)]
 async fn a_ring_for_another_key_wakes_nobody() {
-    let hub = hub(Policy::One);
+    let hub = hub();
     let mut armed = waiter(&hub);
 
     hub.ring(&"letters", Cause::Pushed);
@@ -86,7 +80,7 @@ async fn a_ring_for_another_key_wakes_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_at_its_time() {
-    let hub = hub(Policy::One);
+    let hub = hub();
     let mut armed = waiter(&hub);
     let begun = now();
 
@@ -99,24 +93,22 @@ async fn a_wait_ends_at_its_time() {
 /// B10: a thousand hints for one busy waiter are one look, not a thousand stale tokens.
 #[tokio::test(start_paused = true)]
 async fn many_rings_ask_for_one_look() {
-    for policy in [Policy::One, Policy::All] {
-        let hub = hub(policy);
-        let mut armed = waiter(&hub);
-        for _ in 0..1000 {
-            hub.ring(&"mail", Cause::Notified);
-        }
-
-        assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Notified));
-        armed.look().found(Outcome::Empty);
-
-        assert_eq!(armed.wait(now() + secs(1)).await, Waited::TimedOut);
+    let hub = hub();
+    let mut armed = waiter(&hub);
+    for _ in 0..1000 {
+        hub.ring(&"mail", Cause::Notified);
     }
+
+    assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Notified));
+    armed.look().found(Outcome::Empty);
+
+    assert_eq!(armed.wait(now() + secs(1)).await, Waited::TimedOut);
 }
 
 /// B15: meant for everybody, seen by everybody.
 #[tokio::test(start_paused = true)]
 async fn ring_all_reaches_every_waited_key() {
-    let hub = hub(Policy::One);
+    let hub = hub();
     let mut mail = waiter(&hub);
     let mut letters = hub.arm("letters").unwrap();
     letters.look().found(Outcome::Empty);
@@ -128,8 +120,8 @@ async fn ring_all_reaches_every_waited_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_wakes_everybody_once() {
-    let hub = hub(Policy::All);
+async fn a_ring_wakes_everybody_once() {
+    let hub = hub();
     let mut waiters = [waiter(&hub), waiter(&hub), waiter(&hub)];
 
     hub.ring(&"mail", Cause::Pushed);
@@ -179,20 +171,4 @@ async fn too_many_keys_are_refused_and_a_lingering_one_gives_way() {
     let _third = hub.arm(3).unwrap();
 
     assert_eq!(hub.arm(4).unwrap_err(), Refused::Keys { limit: 2 });
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_wait_dropped_and_begun_again_keeps_its_place() {
-    let hub = hub(Policy::One);
-    let mut first = waiter(&hub);
-    let mut second = waiter(&hub);
-    let soon = Duration::from_millis(1);
-    assert_eq!(first.wait(now() + soon).await, Waited::TimedOut);
-
-    let (woken, other) = tokio::join!(first.wait(now() + secs(1)), async {
-        let waited = tokio::join!(second.wait(now() + secs(1)), async { hub.ring(&"mail", Cause::Pushed) });
-        waited.0
-    });
-
-    assert_eq!((woken, other), (Waited::Woken(Cause::Pushed), Waited::TimedOut));
 }

@@ -1,15 +1,15 @@
 //! What waiting costs: looks per hour.
 
-use reveille_wake::{Answer, Dispatcher, DispatcherOptions, Hub, HubOptions, LongPollConfig, Patience};
+use reveille_wake::{Answer, Dispatcher, DispatcherOptions, Hub, HubOptions, PaceOptions, Patience};
 use tokio::task::JoinSet;
 
-use crate::rig::{Rig, Store, ms, now, proven, secs, settle};
+use crate::rig::{Rig, SEED_001, Store, ms, now, proven, secs, settle};
 
 const KEYS: [&str; 4] = ["mail", "letters", "parcels", "cards"];
 
 /// B9: waiters that time out every 30 s and come back, for an hour.
-async fn looks_in_an_hour(config: LongPollConfig) -> usize {
-    let rig = Rig::with(config.dispatcher_options(), true).await;
+async fn looks_in_an_hour(pace: PaceOptions) -> usize {
+    let rig = Rig::with(DispatcherOptions::default().pace(pace), true).await;
     let begun = now();
     let mut tasks = JoinSet::new();
     for key in KEYS {
@@ -30,7 +30,7 @@ async fn looks_in_an_hour(config: LongPollConfig) -> usize {
 /// B9: one look at the start, then one fallback look for all keys every five minutes.
 #[tokio::test(start_paused = true)]
 async fn idle_costs_a_look_in_five_minutes_for_all_keys_together() {
-    let looks = looks_in_an_hour(LongPollConfig::on()).await;
+    let looks = looks_in_an_hour(PaceOptions::DEFAULT).await;
 
     assert!(looks <= 14, "{looks} looks in an hour");
 }
@@ -38,7 +38,7 @@ async fn idle_costs_a_look_in_five_minutes_for_all_keys_together() {
 /// B9: the seed's table, for comparison: it never rests for long after a fallback look.
 #[tokio::test(start_paused = true)]
 async fn the_seeds_table_is_far_from_idle() {
-    let looks = looks_in_an_hour(LongPollConfig::SEED_001).await;
+    let looks = looks_in_an_hour(SEED_001).await;
 
     assert!(looks > 10_000, "{looks} looks in an hour");
 }

@@ -4,9 +4,6 @@
 #![cfg(not(shuttle))]
 
 mod backoff;
-mod baton;
-mod config;
-mod delivery;
 mod demands;
 mod dispatcher;
 mod dues;
@@ -15,6 +12,8 @@ mod idle;
 mod link;
 mod observe;
 mod pace;
+mod policy;
+mod put_back;
 mod rig;
 mod runner;
 mod stretch;

@@ -6,10 +6,19 @@ use std::time::{Duration, Instant};
 
 use reveille_wake::{
     Answer, Cause, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, Hub, HubOptions, Link, LookFailed,
-    Looked, Patience, Policy, Round, Source, Ticket,
+    Looked, PaceCauses, PaceOptions, Patience, Round, Source, Ticket,
 };
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
+
+/// Seed 001's aggressive mode: every reason there is, for a minute, every 50 ms.
+pub(crate) const SEED_001: PaceOptions = PaceOptions {
+    causes: PaceCauses::SEED_001,
+    minimum: secs(60),
+    shortest: ms(50),
+    longest: ms(50),
+    ..PaceOptions::DEFAULT
+};
 
 pub(crate) type Key = &'static str;
 pub(crate) type Row = u32;
@@ -18,11 +27,11 @@ pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-pub(crate) fn ms(millis: u64) -> Duration {
+pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-pub(crate) fn secs(seconds: u64) -> Duration {
+pub(crate) const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
@@ -48,6 +57,7 @@ struct Inside {
     later: Vec<(Instant, Key, Row)>,
     held: HashSet<Key>,
     looks: Vec<(Instant, Vec<(Key, Cause)>)>,
+    asked: Vec<usize>,
     released: Vec<Row>,
     fails: bool,
     stalls: bool,
@@ -106,6 +116,11 @@ impl Store {
         inside.looks.iter().filter_map(of_key).collect()
     }
 
+    /// For how many demands each look was.
+    pub(crate) fn asked(&self) -> Vec<usize> {
+        self.inside().asked.clone()
+    }
+
     pub(crate) fn released(&self) -> Vec<Row> {
         self.inside().released.clone()
     }
@@ -119,6 +134,7 @@ impl Source for Store {
     async fn look(&self, round: Round<Key, ()>) -> Result<Looked<Key, Row>, LookFailed> {
         let keys: Vec<(Key, Cause)> = round.keys.iter().map(|rung| (rung.key, rung.cause)).collect();
         self.inside().looks.push((now(), keys));
+        self.inside().asked.push(round.asked.len());
         let looked = self.inside().claim(&round);
         loop {
             let gone_on = self.1.notified();
@@ -192,7 +208,7 @@ impl Rig {
 
     pub(crate) async fn with(options: DispatcherOptions, linked: bool) -> Self {
         let counters = Arc::new(Counters::default());
-        let (hub, runner) = Hub::new(HubOptions::default().policy(Policy::All).observer(counters.clone()));
+        let (hub, runner) = Hub::new(HubOptions::default().observer(counters.clone()));
         if linked {
             hub.set_link(proven());
         }

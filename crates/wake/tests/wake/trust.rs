@@ -1,6 +1,6 @@
 //! When a newcomer need not look.
 
-use reveille_wake::{Armed, Cause, DueSource, Hub, HubOptions, Link, Outcome, Policy, Waited};
+use reveille_wake::{Armed, Cause, DueSource, Hub, HubOptions, Link, Outcome, Waited};
 use tokio::task::JoinSet;
 
 use crate::rig::{now, proven, secs, settle};
@@ -112,7 +112,7 @@ async fn a_due_ends_the_belief() {
 #[tokio::test(start_paused = true)]
 async fn a_look_beside_one_that_failed_or_was_contended_shows_nothing() {
     for other in [Outcome::Failed, Outcome::Contended, Outcome::Filled] {
-        let (hub, _runner) = Hub::new(HubOptions::default().policy(Policy::All));
+        let (hub, _runner) = Hub::new(HubOptions::default());
         hub.set_link(proven());
         let (mut first, mut second) = (hub.arm("mail").unwrap(), hub.arm("mail").unwrap());
 

@@ -1,6 +1,7 @@
-//! Whom a ring wakes, and the limits of a hub.
+//! The limits of a hub.
 //!
-//! Owns the options of a [`Hub`](super::Hub). Every setting has a default; zero limits count as one.
+//! Owns the options of a [`Hub`](super::Hub). Every setting has a default; zero limits count as
+//! one.
 //!
 //! Next: [`super::board`].
 
@@ -9,56 +10,35 @@ use std::time::Duration;
 
 use crate::observe::{Observer, Watcher};
 
-/// Whom a ring wakes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// Everybody who waits for the key (seed 000). Right when each does something else with the news.
-    All,
-    /// The one that has waited longest (seed 001). It holds a baton: gone before it looked, or filled by its look, it
-    /// passes it on; an under-filled look ends it. So one push costs one look.
-    #[default]
-    One,
-}
-
 /// What a caller chooses about a hub.
 #[derive(Clone, Debug)]
 pub struct HubOptions {
-    pub(crate) policy: Policy,
     pub(crate) max_keys: usize,
     pub(crate) max_waiters: usize,
     pub(crate) max_waiters_per_key: usize,
     pub(crate) max_dues: usize,
     pub(crate) linger: Duration,
     pub(crate) grace: Duration,
-    pub(crate) delivery_timeout: Duration,
     pub(crate) watcher: Watcher,
 }
 
 impl Default for HubOptions {
     fn default() -> Self {
         Self {
-            policy: Policy::default(),
             max_keys: 100_000,
             max_waiters: 100_000,
             max_waiters_per_key: 10_000,
             max_dues: 100_000,
             linger: Duration::from_secs(60),
             grace: Duration::ZERO,
-            delivery_timeout: Duration::from_millis(100),
             watcher: Watcher::new(Arc::new(())),
         }
     }
 }
 
 impl HubOptions {
-    /// Whom a ring wakes. Default: [`Policy::One`].
-    #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// How many keys may be known at once, those that outlive their waiters included. Default: 100,000.
+    /// How many keys may be known at once, those that outlive their waiters included. Default:
+    /// 100,000.
     #[must_use]
     pub fn max_keys(mut self, limit: usize) -> Self {
         self.max_keys = limit.max(1);
@@ -79,36 +59,30 @@ impl HubOptions {
         self
     }
 
-    /// How many dues may be held; the farthest beyond it become one instant at which everything is rung. Default: 100,000.
+    /// How many due times may be held; the farthest beyond it become one instant at which
+    /// everything is woken. Default: 100,000.
     #[must_use]
     pub fn max_dues(mut self, limit: usize) -> Self {
         self.max_dues = limit.max(1);
         self
     }
 
-    /// How long a key known to be empty outlives its last waiter, so that the next one need not look. Default: 60 s; zero
-    /// means not at all.
+    /// How long a key known to be empty outlives its last waiter, so that the next one need not
+    /// claim. Default: 60 s; zero means not at all.
     #[must_use]
     pub fn linger(mut self, time: Duration) -> Self {
         self.linger = time;
         self
     }
 
-    /// What is added to every due. Default: zero.
+    /// What is added to every due time. Default: zero.
     #[must_use]
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
         self
     }
 
-    /// How long a woken waiter has to begin its look before the next one is woken too. Default: 100 ms.
-    #[must_use]
-    pub fn delivery_timeout(mut self, time: Duration) -> Self {
-        self.delivery_timeout = time;
-        self
-    }
-
-    /// Who is told what happens. Default: nobody.
+    /// Who observes what happens. Default: nobody.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.watcher = Watcher::new(observer);

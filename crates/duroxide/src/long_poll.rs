@@ -1,41 +1,43 @@
 //! Long polling, in the seeds' words.
 //!
-//! Owns `LongPollConfig`, whose names users of duroxide-pg know, and turns it into the options of the hub, the pace and the
-//! dispatcher. Promises to report every fault at once. Each default that differs from seed 001 says so.
+//! Owns `LongPollConfig`, whose names users of duroxide-pg know, and turns it into the options of
+//! the hub, the pace and the dispatcher. Promises to report every fault at once. Each default that
+//! differs from seed 001 says so.
 //!
-//! Next: [`crate::hub`], [`crate::dispatcher`].
+//! Next: [`crate::lane`].
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::dispatcher::DispatcherOptions;
-use crate::hub::{HubOptions, Policy};
-use crate::pace_options::{PaceCauses, PaceOptions};
+use reveille_wake::{DispatcherOptions, HubOptions, PaceCauses, PaceOptions, Policy};
 
 /// How a fetch waits for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongPollConfig {
-    /// Whether a fetch waits at all; if not, it looks once and returns at once. Default: false, as in the seed, for
-    /// compatibility.
+    /// Whether a fetch waits at all; if not, it claims once and returns at once. Default: false, as
+    /// in the seed, for compatibility.
     pub enabled: bool,
-    /// How often everything is looked at although nothing rang. Default: 300 s.
+    /// How often a claim round is made although nothing woke the queue. Default: 300 s.
     pub fallback_poll_interval: Duration,
     /// The longest single wait. Default: 30 s.
     pub max_wait_time: Duration,
-    /// What is added to every due. Default: zero (the seed: 100 ms, for clocks that differ; here only delays computed by
-    /// the database's clock travel, so there is nothing to forgive).
+    /// What is added to every due time. Default: zero (the seed: 100 ms, for clocks that differ; here
+    /// only delays computed by the database's clock travel, so there is nothing to forgive).
     pub timer_grace_period: Duration,
-    /// The least time in the watchful pace after its latest reason. Default: 10 s (the seed: 60 s).
+    /// The least time of fallback polling after its latest reason. Default: 10 s (the seed: 60 s).
     pub aggressive_poll_duration: Duration,
-    /// How many consecutive looks must succeed and find nothing before the watchful pace ends. Default: 5; zero counts as
-    /// one.
+    /// How many consecutive rounds must succeed and find nothing before fallback polling ends.
+    /// Default: 5; zero counts as one.
     pub aggressive_exit_threshold: u32,
-    /// How long a woken waiter has to begin its look. Default: 100 ms.
+    /// How long a wake may wait for its claim round although the dispatcher is free; more is a reason
+    /// for fallback polling. Default: 100 ms.
     pub notify_delivery_timeout: Duration,
-    /// Whom a ring wakes. Default: the one that has waited longest.
+    /// How many claim rounds a wake costs while several fetches wait. Default:
+    /// [`Policy::Competing`], one for all of them; with [`Policy::Broadcast`] every waiting fetch
+    /// makes one of its own.
     pub policy: Policy,
-    /// What makes the pace watchful. Default: [`PaceCauses::DEFAULT`] (the seed: [`PaceCauses::SEED_001`], with which an
-    /// idle process never rests).
+    /// What begins fallback polling. Default: [`PaceCauses::DEFAULT`] (the seed:
+    /// [`PaceCauses::SEED_001`], with which an idle process never rests).
     pub causes: PaceCauses,
 }
 
@@ -57,7 +59,7 @@ impl LongPollConfig {
         aggressive_poll_duration: Duration::from_secs(10),
         aggressive_exit_threshold: 5,
         notify_delivery_timeout: Duration::from_millis(100),
-        policy: Policy::One,
+        policy: Policy::Competing,
         causes: PaceCauses::DEFAULT,
     };
 
@@ -90,16 +92,13 @@ impl LongPollConfig {
     }
 
     /// The hub's part.
-    pub fn hub_options(&self) -> HubOptions {
-        HubOptions::default()
-            .policy(self.policy)
-            .grace(self.timer_grace_period)
-            .delivery_timeout(self.notify_delivery_timeout)
+    pub(crate) fn hub_options(&self) -> HubOptions {
+        HubOptions::default().grace(self.timer_grace_period)
     }
 
     /// The pace's part. With the seed's causes its interval is the seed's too.
-    pub fn pace_options(&self) -> PaceOptions {
-        let base = if self.causes == PaceCauses::SEED_001 { crate::SEED_001 } else { PaceOptions::DEFAULT };
+    fn pace_options(&self) -> PaceOptions {
+        let base = if self.causes == PaceCauses::SEED_001 { SEED_001 } else { PaceOptions::DEFAULT };
         PaceOptions {
             causes: self.causes,
             minimum: self.aggressive_poll_duration,
@@ -109,9 +108,10 @@ impl LongPollConfig {
     }
 
     /// The dispatcher's part.
-    pub fn dispatcher_options(&self) -> DispatcherOptions {
+    pub(crate) fn dispatcher_options(&self) -> DispatcherOptions {
         DispatcherOptions::default()
             .waits(self.enabled)
+            .policy(self.policy)
             .max_wait(self.max_wait_time)
             .fallback_interval(self.fallback_poll_interval)
             .delivery_timeout(self.notify_delivery_timeout)
@@ -124,6 +124,16 @@ impl Default for LongPollConfig {
         Self::DEFAULT
     }
 }
+
+/// Seed 001's aggressive mode: every wake enters it, for 60 s, at the 50 ms of duroxide's idle
+/// sleep.
+const SEED_001: PaceOptions = PaceOptions {
+    causes: PaceCauses::SEED_001,
+    minimum: Duration::from_secs(60),
+    exit_threshold: 5,
+    shortest: Duration::from_millis(50),
+    longest: Duration::from_millis(50),
+};
 
 /// Longer than this is a slip of the unit, not a wish.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -167,3 +177,57 @@ impl fmt::Display for ConfigFaults {
 }
 
 impl std::error::Error for ConfigFaults {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    const fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn defaults_are_the_seeds_unless_a_decision_says_otherwise() {
+        let ours = LongPollConfig::default();
+        let seed = LongPollConfig::SEED_001;
+
+        assert!(!ours.enabled);
+        assert_eq!(ours.fallback_poll_interval, secs(300));
+        assert_eq!(ours.max_wait_time, secs(30));
+        assert_eq!((ours.timer_grace_period, seed.timer_grace_period), (ms(0), ms(100)));
+        assert_eq!((ours.aggressive_poll_duration, seed.aggressive_poll_duration), (secs(10), secs(60)));
+        assert_eq!(ours.aggressive_exit_threshold, 5);
+        assert_eq!(ours.notify_delivery_timeout, ms(100));
+        assert_eq!(ours.policy, Policy::Competing);
+        assert_eq!((ours.causes, seed.causes), (PaceCauses::DEFAULT, PaceCauses::SEED_001));
+    }
+
+    #[test]
+    fn the_seeds_polling_is_whole() {
+        assert_eq!(LongPollConfig::default().pace_options(), PaceOptions::DEFAULT);
+        assert_eq!(LongPollConfig::SEED_001.pace_options(), SEED_001);
+        assert_eq!((SEED_001.minimum, SEED_001.exit_threshold), (secs(60), 5));
+        assert_eq!((SEED_001.shortest, SEED_001.longest), (ms(50), ms(50)));
+    }
+
+    #[test]
+    fn every_fault_is_reported_at_once() {
+        let config = LongPollConfig {
+            fallback_poll_interval: ms(0),
+            max_wait_time: secs(100_000),
+            notify_delivery_timeout: ms(0),
+            ..LongPollConfig::on()
+        };
+
+        let faults = config.validate().unwrap_err();
+
+        assert_eq!(faults.0.len(), 3);
+        assert!(faults.0.contains(&ConfigFault::TooLong { setting: "max_wait_time", value: secs(100_000) }));
+        assert!(faults.to_string().contains("fallback_poll_interval must be longer than zero; "), "{faults}");
+        assert_eq!(LongPollConfig::on().validate(), Ok(LongPollConfig::on()));
+    }
+}

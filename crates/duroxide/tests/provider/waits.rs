@@ -136,8 +136,8 @@ async fn rounds_for_one_message(policy: Policy, expected: i64) -> i64 {
         fetches.spawn(fetch);
     }
 
-    provider.enqueue_for_orchestrator(start("order"), None).await.unwrap();
-    assert!(fetches.join_next().await.unwrap().unwrap().unwrap().is_some());
+    provider.enqueue_for_orchestrator(start("order"), None).await.expect("a message can be sent");
+    assert!(matches!(fetches.join_next().await, Some(Ok(Ok(Some(_))))), "a fetch gets it");
     let all_rounds = async { while server.looks("duroxide").await < expected {} };
     tokio::time::timeout(WAIT / 2, all_rounds).await.expect("as many rounds as the policy says");
     provider.close().await;

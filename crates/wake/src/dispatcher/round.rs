@@ -44,7 +44,9 @@ impl<S: Source> Dispatcher<S> {
         let broadcast = self.options.policy == Policy::Broadcast;
         if broadcast {
             let mut demands = self.desk.demands();
-            woken.iter().for_each(|(key, cause)| demands.owe_attempts(key, *cause));
+            for (key, cause) in &woken {
+                demands.owe_attempts(key, *cause);
+            }
         }
         // A round that is made anyway is for the woken keys too: newcomers without end delay no
         // message.

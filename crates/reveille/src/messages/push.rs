@@ -8,13 +8,13 @@
 //!
 //! Next: [`super::bell`], which wakes whoever waits.
 
+mod batch;
 mod careful;
+mod columns;
 mod entry;
 mod flush;
-mod growing;
 mod item;
 mod key;
-mod lot;
 mod making;
 mod plan;
 mod portion;

@@ -84,12 +84,13 @@ with slot as materialized (
   join {schema}.queue on queue.id = head.queue
 ), visible as materialized (
   select placed.*,
-         -- A message that was claimed too often without an answer gets no other chance to kill a consumer.
+         -- A message that was claimed too often without an answer gets no other chance to kill a
+         -- consumer.
          placed.deliveries >= placed.max_deliveries and placed.passed = placed.committed
            and placed.newest > placed.committed and coalesce(placed.lease_until <= statement_timestamp(), true)
            and not placed.paused as poison,
-         -- Up to which message a claim may go: none during a pause, a lease or a window; with a delay
-         -- up to the first segment that is too young; else all.
+         -- Up to which message a claim may go: none during a pause, a lease or a window; with a
+         -- delay up to the first segment that is too young; else all.
          case
            when placed.paused or placed.lease_until > statement_timestamp() then placed.passed
            when placed.window_buffer > '0'
@@ -119,7 +120,8 @@ with slot as materialized (
   select visible.*,
          visible.passed + visible.poison::int as start,
          case
-           -- What was claimed before without an answer comes alone, so that one bad message is found among many.
+           -- What was claimed before without an answer comes alone, so that one bad message is
+           -- found among many.
            when visible.deliveries - visible.failures > 1 and not visible.poison and visible.passed = visible.committed
              then least(1, greatest(0, visible.visible_to - visible.passed))
            else greatest(0, visible.visible_to - visible.passed - visible.poison::int)
@@ -135,14 +137,15 @@ with slot as materialized (
 ), taken as materialized (
   select shared.*,
          ending.through - shared.start as take,
-         -- Its consumer has no room for it, and nothing else is to be written: it stays due as it is.
+         -- Its consumer has no room for it, and nothing else is to be written: it stays due as it
+         -- is.
          shared.messages > 0 and shared.share <= 0 and shared.start = shared.committed
            and coalesce(shared.due_at <= statement_timestamp(), false) as left_due
   from shared
   cross join lateral {schema}.lease_end(shared.partition, shared.start, shared.share, $8::bigint) as ending
 ), decided as materialized (
-  -- `settled_to` is where the cursor stands afterwards: past what nobody gets, and past what is acked
-  -- by being claimed.
+  -- `settled_to` is where the cursor stands afterwards: past what nobody gets, and past what is
+  -- acked by being claimed.
   select taken.*,
          taken.take > 0 and not taken.auto as leases,
          taken.start + case when taken.auto then taken.take else 0 end as settled_to
@@ -157,7 +160,8 @@ with slot as materialized (
       due_at = case
         when decided.leases then statement_timestamp() + decided.lease
         when decided.lease_until > statement_timestamp() then decided.lease_until
-        -- Never cleared while this cursor, on the row we hold, was told of more: see docs/messages.md, rule R3.
+        -- Never cleared while this cursor, on the row we hold, was marked ready for more: rule R3
+        -- of docs/messages.md.
         when greatest(cursor.upto, decided.newest) <= decided.settled_to then null
         -- Partitions that were served go to the end of the line.
         when decided.visible_to > decided.settled_to and decided.take > 0 then statement_timestamp()
@@ -190,7 +194,8 @@ with slot as materialized (
             cursor.deliveries, extract(epoch from cursor.lease_until - statement_timestamp())::float8 as lease_s,
             coalesce(cursor.due_at <= statement_timestamp(), false) as more, decided.take > 0 as leased
 ), poisoned as materialized (
-  -- By itself, because nearly always there is none: the planner would go through all pairs of claims to find that out.
+  -- By itself, because nearly always there is none: otherwise the planner would go through all
+  -- pairs of claims to find that out.
   select decided.* from decided where decided.poison and decided.dead_letters
 ), buried as (
   insert into {schema}.dead_letter

@@ -1,7 +1,7 @@
--- Claim partitions of plain queues for consumers that want one partition each, and read the messages
--- that they lease: the common case of messages/pop/claim.sql, cheaper for small batches. Plain is a
--- queue that neither delays, expires nor pauses messages. What was claimed before and not settled is
--- left alone, as is every other queue: the general statement serves them.
+-- Claim partitions of plain queues for consumers that want one partition each, and read the
+-- messages that they lease: the common case of messages/pop/claim.sql, cheaper for small batches.
+-- Plain is a queue that neither delays, expires nor pauses messages. What was claimed before and
+-- not settled is left alone, as is every other queue: the general statement serves them.
 --
 -- Slots, the consumer that has waited longest first:
 --   $1 consumer    its number, returned with what it gets

@@ -26,16 +26,17 @@
 --   $22 key
 --   $23 id of its message
 --
--- Returns where each segment lies. Returns nothing, and does nothing, when a partition or its queue is
--- gone, when a queue wants sealed payloads and these are plain (or the other way round), when pushes
--- are paused, or when the outbox holds what was committed before this began. When a key was seen
--- before it does nothing either, and returns one row for the partition 0: the caller then asks which.
--- A repeated push is no error, and must not be one in the server's log.
+-- Returns where each segment lies. Returns nothing, and does nothing, when a partition or its queue
+-- is gone, when a queue wants sealed payloads and these are plain (or the other way round), when
+-- pushes are paused, or when the outbox holds what was committed before this began. When a key was
+-- seen before it does nothing either, and returns one row for the partition 0: the caller then asks
+-- which. A repeated push is no error, and must not be one in the server's log.
 --
 -- Keys. A key keeps a message from being stored twice. One that grows (a UUID of version 7) and is
--- greater than every key before it is new, and the log itself remembers it: `key_high` is the greatest,
--- and a span says which keys lie in which stretch of the log. A span is closed after 16 of its
--- messages, or after 16 without a key. All other keys are looked for, and kept in rows of their own.
+-- greater than every key before it is new, and the log itself remembers it: `key_high` is the
+-- greatest, and a span says which keys lie in which stretch of the log. A span is closed after 16
+-- of its messages, or after 16 without a key. All other keys are looked for, and kept in rows of
+-- their own.
 --
 -- Heads are looked up from their newest version back and written where they lie, because while a
 -- transaction elsewhere is held open all versions are there. A head that somebody wrote while this
@@ -43,8 +44,8 @@
 -- locks:  the heads, ascending; the dedup rows of the keys
 -- plan:   index scan backward using head_place
 with early as materialized (
-  -- Names are compared as a range: where one queue has most rows of the outbox, PostgreSQL would read
-  -- all of them to find that another has none.
+  -- Names are compared as a range: where one queue has most rows of the outbox, PostgreSQL would
+  -- read all of them to find that another has none.
   select $1::boolean and (
     exists (select from {schema}.switch where switch.name = 'push_paused' and switch.engaged)
     or exists (
@@ -113,8 +114,8 @@ with early as materialized (
   ) as item (key, id)
   where locked.has_old_keys and item.key <= locked.key_high
 ), judged as materialized (
-  -- Both functions see what was committed before the heads were taken, which this statement may have
-  -- begun too early to see.
+  -- Both functions see what was committed before the heads were taken, which this statement may
+  -- have begun too early to see.
   select all_locked.so as all_locked,
          case
            when not all_locked.so then false

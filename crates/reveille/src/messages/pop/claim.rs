@@ -64,8 +64,8 @@ pub(super) struct Claim {
     pub(super) demand: Arc<Demand>,
     /// Where the round claims for it, the best first.
     pub(super) targets: Vec<Target>,
-    /// The nonce of this round's claims alone: to release what one round lost must not touch what the
-    /// next one claims.
+    /// The nonce of this round's claims alone: to release what one round lost must not touch what
+    /// the next one claims.
     pub(super) lease: LeaseId,
     /// When the round began, before any claim was sent.
     since: Instant,

@@ -1,31 +1,32 @@
 //! What earlier claim rounds showed, and so how the next round claims for each group.
 //!
-//! A search is certain and costs most: it marks new partitions ready, claims ready ones and reads the
-//! next due time. This memory says when a round may do with less. A queue is *plain* if it neither
-//! delays nor expires messages. Each group is in one of three modes:
+//! A search is certain and costs most: it marks new partitions ready, claims ready ones and reads
+//! the next due time. This memory says when a round may do with less. A queue is *plain* if it
+//! neither delays nor expires messages. Each group is in one of three modes:
 //!
 //! ```text
-//! mode       the round claims          entered after a round that     left after a round that
-//! ---------  ------------------------  -----------------------------  ------------------------------
-//! Search     by a search               found the queue not plain;     found the queue plain: to
-//!                                      or nothing is known yet        Backlog or Announced, as below
-//! Announced  the partitions that were  left no ready partition        left some ready: to Backlog;
-//!            announced, by name        unclaimed, in a plain queue    or when a search is due
-//! Backlog    any ready partition; it   read what is ready and left    left none ready: to Announced;
-//!            marks none ready          some of it, in a plain queue   or when a search is due
+//! mode       the round claims        entered after a round that     left after a round that
+//! ---------  ----------------------  -----------------------------  ----------------------------
+//! Search     by a search             found the queue not plain;     found the queue plain: to one
+//!                                    or nothing is known yet        of the others, as below
+//! Announced  announced partitions,   left no ready partition        left some ready: to Backlog;
+//!            by name                 unclaimed, in a plain queue    or when a search is due
+//! Backlog    any ready partition;    read what is ready and left    left none: to Announced; or
+//!            it marks none ready     some of it, in a plain queue   when a search is due
 //! ```
 //!
 //! A search is due in `Backlog` when the queue's last search is 100 ms old: new partitions must not
-//! starve behind those that are ready already. It is due in `Announced` when the last search is 100 ms
-//! old and 16 rounds did without: what became ready unannounced must not starve behind announcements.
-//! A search that is due is one round in the mode `Search`, after which the table applies again.
+//! starve behind those that are ready already. It is due in `Announced` when the last search is 100
+//! ms old and 16 rounds did without: what became ready unannounced must not starve behind
+//! announcements. A search that is due is one round in the mode `Search`, after which the table
+//! applies again.
 //!
 //! Demands that a round in `Announced` or `Backlog` leaves without messages are searched for in the
 //! same round. The one exception is what makes a push to a waiting consumer cost one statement: in
-//! `Announced`, if every announced partition was claimed whole, and the last search was **complete**
-//! as of the key's current stretch, then there is nothing else to find. A stretch of a key is the time
-//! between two wake-ups that did not name a partition; the hub numbers stretches, and no number is
-//! used twice, so nothing here has to be reset when one ends.
+//! `Announced`, if every announced partition was claimed whole, and the last search was
+//! **complete** as of the key's current stretch, then there is nothing else to find. A stretch of a
+//! key is the time between two wake-ups that did not name a partition; the hub numbers stretches,
+//! and no number is used twice, so nothing here has to be reset when one ends.
 //!
 //! All of it may be forgotten at any time: a group that is not in memory is searched.
 

@@ -1,7 +1,7 @@
 //! What a consumer asks for, and the demand that waits for it.
 //!
-//! A [`Pop`] names queues and a group, as its caller knows them. A [`Demand`] has the keys that those
-//! names were resolved to: it is what the dispatcher keeps while the consumer waits.
+//! A [`Pop`] names queues and a group, as its caller knows them. A [`Demand`] has the keys that
+//! those names were resolved to: it is what the dispatcher keeps while the consumer waits.
 //!
 //! Next: [`super::resolve`].
 
@@ -101,8 +101,8 @@ impl Pop {
         self
     }
 
-    /// The messages count as settled once they are popped: durably, before they are handed out. What
-    /// is lost on the way from here is lost. Default: they are leased.
+    /// The messages count as settled once they are popped: durably, before they are handed out.
+    /// What is lost on the way from here is lost. Default: they are leased.
     pub fn auto_ack(mut self) -> Self {
         self.auto_ack = true;
         self

@@ -1,8 +1,9 @@
 //! From the names a consumer gives to the keys it waits under.
 //!
-//! Nothing is made here but the consumer group. What is not there has a key too: it is rung when something of that kind
-//! comes into being, and then the names are resolved again. Promises that a consumer which comes back for what is known not to be
-//! there, or for a namespace of which nothing was said since, asks the database nothing.
+//! Makes nothing but the consumer group. A queue or partition that does not exist has a key too:
+//! the key is woken when something of that kind is made, and then the names are resolved again.
+//! Promises that a pop costs no statement here if its names are known: also when they are known not
+//! to exist, or are those of a namespace in which nothing was announced since.
 //!
 //! Next: [`super::round`].
 
@@ -68,7 +69,7 @@ impl Resolver {
         }
     }
 
-    /// What it once resolved to means something else now: the next answer is the database's.
+    /// The names mean something else than this process remembers: the database is asked next time.
     pub(super) fn forget(&self, pop: &Pop) {
         match &pop.scope {
             Scope::Queue(queue) | Scope::Partition(queue, _) => self.groups.forget_in(queue, &pop.group),
@@ -105,8 +106,9 @@ impl Resolver {
         }
     }
 
-    /// Nothing is claimed where nothing is, and so nobody would find that the group is gone, or its queue, and perhaps made
-    /// anew: whoever waits here has its group asked for.
+    /// Where a partition does not exist no claim is made, and so no claim would show that the group
+    /// or its queue was deleted, and perhaps made anew. So the database is asked for the group
+    /// here.
     async fn absent_partition_key(
         &self,
         pop: &Pop,

@@ -6,8 +6,8 @@
 //! 3. `search`: the same for demands of whole namespaces and tasks;
 //! 4. `report`: tell the dispatcher what each key has, and the memory what the round showed.
 //!
-//! Owns the connection of all claims. Promises that no key is called empty before the outboxes of its
-//! queue were moved into the log, and that claims which reach no consumer are given back.
+//! Owns the connection of all claims. Promises that no key is called empty before the outboxes of
+//! its queue were moved into the log, and that claims which reach no consumer are given back.
 //!
 //! Next: [`super::claim`], [`super::rows`]; [`super::homeless`] for what finds no taker.
 
@@ -192,8 +192,8 @@ impl ClaimRound<'_> {
         self.pass_hollow().await
     }
 
-    /// A lease of nothing but deleted messages has nothing for a consumer: it is acked here, and the
-    /// cursor moves on.
+    /// A lease of nothing but deleted messages has nothing for a consumer: it is acked here, and
+    /// the cursor moves on.
     async fn pass_hollow(&mut self) -> Result<(), MessagesError> {
         let mut hollow = Vec::new();
         for claim in self.claims.iter_mut().filter(|claim| !claim.is_refused()) {
@@ -205,15 +205,15 @@ impl ClaimRound<'_> {
         Ok(pass_whole(self.connection, &hollow).await?)
     }
 
-    /// Notes when targets are due next. Returns the queues whose outbox must be moved before a claim
-    /// may be called empty.
+    /// Notes when targets are due next. Returns the queues whose outbox must be moved before a
+    /// claim may be called empty.
     fn learn_next(&mut self, reach: &Reach, mut next: Vec<NextDue>) -> Vec<String> {
         reach.teach(self.memory, &mut next);
         self.report.learn_next(&self.claims, next)
     }
 
-    /// Moves what callers' transactions have pushed into the logs. Other groups and nodes wait for it
-    /// too.
+    /// Moves what callers' transactions have pushed into the logs. Other groups and nodes wait for
+    /// it too.
     async fn move_outbox(&self, queues: &[String]) -> Result<(), MessagesError> {
         let names: Vec<&str> = queues.iter().map(String::as_str).collect();
         for (queue, partition) in outbox::move_ready(self.connection, &names).await? {

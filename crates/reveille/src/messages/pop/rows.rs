@@ -40,8 +40,8 @@ mod column {
     pub(super) const PRODUCERS: usize = 17;
 }
 
-/// One row of messages/pop/claim.sql or messages/pop/claim_plain.sql: a partition, and a part of its
-/// messages.
+/// One row of `messages/pop/claim.sql` or `messages/pop/claim_plain.sql`: a partition, and a part
+/// of its messages.
 #[derive(Clone, Copy)]
 pub(super) struct ClaimRow<'r>(pub(super) &'r Row);
 

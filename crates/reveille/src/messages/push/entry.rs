@@ -1,4 +1,4 @@
-//! One item on its way through a lane.
+//! One item on its way through a flush.
 
 use std::sync::Arc;
 
@@ -18,12 +18,16 @@ const OVERHEAD: usize = 128;
 pub(in crate::messages) struct Entry {
     pub(in crate::messages) item: PushItem,
     pub(in crate::messages) id: MessageId,
+    /// Its place in the flush.
+    pub(super) number: usize,
     /// The key of its transaction id, if it has one.
     pub(super) key: Option<Uuid>,
-    /// The same, if its queue remembers transaction ids; looked up by the flush, as the following.
+    /// The same, if its queue remembers transaction ids. The flush finds it, and what follows.
     pub(super) guard: Option<Uuid>,
     /// Where it goes.
     pub(super) place: Option<Arc<PartitionEntry>>,
+    /// Its payload, if its queue wants it sealed.
+    pub(super) sealed: Option<Vec<u8>>,
     /// It was sent, and the answer may have been lost: it may be in the log.
     pub(super) doubtful: bool,
     pub(super) verdict: Option<Verdict>,
@@ -39,7 +43,17 @@ impl Entry {
         check_word("the transaction id", item.transaction_id.as_deref())?;
         check_word("the producer", item.producer.as_deref())?;
         let key = item.transaction_id.as_deref().map(dedup_key);
-        Ok(Self { item, id: MessageId::new(), key, guard: None, place: None, doubtful: false, verdict: None })
+        Ok(Self {
+            item,
+            id: MessageId::new(),
+            number: 0,
+            key,
+            guard: None,
+            place: None,
+            sealed: None,
+            doubtful: false,
+            verdict: None,
+        })
     }
 
     /// The names of the partition it is for.
@@ -49,6 +63,11 @@ impl Entry {
 
     pub(super) fn is_for_the_same(&self, other: &Self) -> bool {
         self.item.partition == other.item.partition && self.item.queue == other.item.queue
+    }
+
+    /// The payload as the log keeps it.
+    pub(super) fn stored_payload(&self) -> &[u8] {
+        self.sealed.as_deref().unwrap_or_else(|| self.item.payload.as_bytes())
     }
 
     pub(super) fn weight(&self) -> usize {
@@ -67,7 +86,7 @@ impl Entry {
             Some(Verdict::Duplicate(of)) => (of, PushOutcome::Duplicate { of }),
             Some(Verdict::Buffered) => (self.id, PushOutcome::Buffered),
             Some(Verdict::Refused(refused)) => return Err(refused),
-            // As often as the queue was made, somebody deleted it.
+            // Whenever the flush made the queue, somebody deleted it.
             Some(Verdict::Twin(_)) | None => return Err(MessagesError::NoQueue { queue: self.item.queue.to_string() }),
         };
         let known = self.place.filter(|_| outcome != PushOutcome::Buffered);
@@ -80,7 +99,7 @@ impl Entry {
 pub(in crate::messages) enum Verdict {
     Stored(i64),
     Duplicate(MessageId),
-    /// The same transaction id as an earlier entry of the flush, by its place there.
+    /// The same transaction id as the entry of the flush that has this number, and comes before it.
     Twin(usize),
     Buffered,
     Refused(MessagesError),

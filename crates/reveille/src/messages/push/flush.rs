@@ -1,16 +1,18 @@
 //! One flush: names to rows, rows to statements, statements to answers.
 //!
-//! The short way is one statement, which commits by itself. It does nothing when something stands in its way: a partition is
-//! gone, a transaction id was seen before, the outbox holds earlier pushes, pushes are paused. Then the flush goes round
-//! again the [careful](super::careful) way.
+//! A round plans the flush, takes it apart into batches, and appends each with one statement, which
+//! commits by itself. The statement does nothing when something stands in its way: a partition is
+//! gone, a transaction id was seen before, the outbox holds earlier pushes, pushes are paused. The
+//! next round then takes the [careful](super::careful) way.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::batch::{Layout, PushBatch, says_seen};
 use super::careful;
+use super::columns::Columns;
 use super::entry::{Entry, Verdict};
 use super::item::Pushed;
-use super::lot::{Arrays, Lot, ends, says_seen};
 use super::plan;
 use crate::batcher::{Failed, Work};
 use crate::database::{Connection, DatabaseError};
@@ -19,9 +21,10 @@ use crate::messages::ground::Ground;
 use crate::messages::ids::{PartitionId, QueueId};
 use crate::messages::statements::APPEND;
 
-/// The SQLSTATE of a flush that met a transaction id which was kept without the head's lock, while it ran.
+/// The SQLSTATE of an append that met a transaction id which was kept without the head's lock,
+/// while the append ran.
 const SEEN_BEFORE: &str = "RV001";
-/// A producer that repeats itself does so for a while: until then, look first.
+/// A producer that repeats itself does so for a while: for so long every flush is careful.
 const CAREFUL_FOR: Duration = Duration::from_millis(500);
 /// How often a flush goes round when its queues are deleted under it.
 const ROUNDS_MAX: usize = 8;
@@ -29,7 +32,7 @@ const ROUNDS_MAX: usize = 8;
 /// What came of the short way.
 enum Appended {
     Stored,
-    /// A transaction id was seen before: nothing was stored, and the careful way tells which.
+    /// A transaction id was seen before: nothing was stored, and the careful way finds out which.
     Seen,
     /// What is remembered of the partitions does not hold any more: nothing was stored.
     Changed,
@@ -69,24 +72,13 @@ impl Flusher {
         Self { ground: Arc::clone(ground), careful_until: Mutex::default() }
     }
 
-    async fn flush(&self, connection: &mut Connection, entries: &mut [Entry]) -> Result<(), DatabaseError> {
+    async fn flush(&self, connection: &mut Connection, entries: &mut Vec<Entry>) -> Result<(), DatabaseError> {
         for round in 0..ROUNDS_MAX {
-            let lots = plan::plan(&self.ground, connection, entries).await?;
-            for mut lot in lots {
-                let short = round == 0 && !lot.is_doubtful(entries) && !self.is_careful();
-                let appended = if short {
-                    self.append(connection, entries, &lot).await?
-                } else if careful::append(&self.ground, connection, entries, &mut lot).await? {
-                    Appended::Stored
-                } else {
-                    Appended::Changed
-                };
-                match appended {
-                    Appended::Stored => ring(&self.ground, &lot.partitions(entries)),
-                    Appended::Seen => self.be_careful(),
-                    Appended::Changed => lot.unplace(&self.ground, entries),
-                }
-            }
+            let queues = plan::plan(&self.ground, connection, entries).await?;
+            let mut layout = Layout::of(&self.ground, std::mem::take(entries), &queues);
+            let appended = self.append_all(connection, &mut layout.batches, round == 0).await;
+            *entries = layout.into_entries();
+            appended?;
             if entries.iter().all(|entry| entry.verdict.is_some()) {
                 break;
             }
@@ -94,27 +86,28 @@ impl Flusher {
         Ok(())
     }
 
-    /// The short way.
-    async fn append(
+    async fn append_all(
         &self,
-        connection: &Connection,
-        entries: &mut [Entry],
-        lot: &Lot,
-    ) -> Result<Appended, DatabaseError> {
-        let arrays = Arrays::of(lot, entries);
-        let rows = match connection.query(&APPEND, &arrays.params(&true)).await {
-            Ok(rows) => rows,
-            Err(error) if error.sqlstate() == Some(SEEN_BEFORE) => return Ok(Appended::Seen),
-            Err(error) => return Err(error),
-        };
-        if says_seen(&rows) {
-            return Ok(Appended::Seen);
+        connection: &mut Connection,
+        batches: &mut [PushBatch],
+        is_first_round: bool,
+    ) -> Result<(), DatabaseError> {
+        for batch in batches {
+            let short = is_first_round && !batch.is_doubtful() && !self.is_careful();
+            let appended = if short {
+                append(connection, batch).await?
+            } else if careful::append(&self.ground, connection, batch).await? {
+                Appended::Stored
+            } else {
+                Appended::Changed
+            };
+            match appended {
+                Appended::Stored => ring(&self.ground, &batch.partitions()),
+                Appended::Seen => self.be_careful(),
+                Appended::Changed => batch.unplace(&self.ground),
+            }
         }
-        if rows.is_empty() {
-            return Ok(Appended::Changed);
-        }
-        lot.number(entries, &ends(&rows));
-        Ok(Appended::Stored)
+        Ok(())
     }
 
     fn is_careful(&self) -> bool {
@@ -127,7 +120,24 @@ impl Flusher {
     }
 }
 
-/// Wake whoever waits for these partitions.
+/// The short way.
+async fn append(connection: &Connection, batch: &mut PushBatch) -> Result<Appended, DatabaseError> {
+    let rows = match connection.query(&APPEND, &Columns::of(batch).params(&true)).await {
+        Ok(rows) => rows,
+        Err(error) if error.sqlstate() == Some(SEEN_BEFORE) => return Ok(Appended::Seen),
+        Err(error) => return Err(error),
+    };
+    if says_seen(&rows) {
+        return Ok(Appended::Seen);
+    }
+    if rows.is_empty() {
+        return Ok(Appended::Changed);
+    }
+    batch.stored(&rows);
+    Ok(Appended::Stored)
+}
+
+/// Wakes the consumers of these partitions.
 pub(super) fn ring(ground: &Ground, partitions: &[(QueueId, PartitionId)]) {
     let mut partitions = partitions.to_vec();
     partitions.sort_unstable();
@@ -137,7 +147,7 @@ pub(super) fn ring(ground: &Ground, partitions: &[(QueueId, PartitionId)]) {
     }
 }
 
-/// What became of every entry; a twin fared as the first.
+/// What became of every entry. An entry with the transaction id of an earlier one is its duplicate.
 pub(super) fn answers(mut entries: Vec<Entry>) -> Vec<Result<Pushed, MessagesError>> {
     for place in 0..entries.len() {
         if let Some(Verdict::Twin(first)) = entries[place].verdict {

@@ -1,11 +1,12 @@
-//! What a flush consists of: every entry finds its partition, or is refused, and the rest is laid out in lots.
+//! What a flush consists of: every entry finds its partition, or is refused.
+//!
+//! Next: [`super::batch`], which takes the flush apart into statements.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 
 use super::entry::{Entry, Verdict};
-use super::lot::Lot;
 use crate::database::{Connection, DatabaseError};
 use crate::messages::catalog::{PartitionPath, QueueEntry};
 use crate::messages::error::MessagesError;
@@ -14,25 +15,27 @@ use crate::messages::ids::QueueId;
 use crate::messages::name::QueueName;
 use crate::messages::statements::WAITING;
 
-/// Slices of arrays are found by walking them: more partitions than this in one statement cost more than another statement.
-const PARTITIONS_MAX: usize = 1024;
+/// The queues of a flush.
+pub(super) type Queues = HashMap<QueueId, Arc<QueueEntry>>;
 
-type Queues = HashMap<QueueId, Arc<QueueEntry>>;
-
-/// The lots of all entries that have no verdict yet.
+/// Numbers the entries, and gives a place or a verdict to those that have neither.
 pub(super) async fn plan(
     ground: &Ground,
     connection: &Connection,
     entries: &mut [Entry],
-) -> Result<Vec<Lot>, DatabaseError> {
+) -> Result<Queues, DatabaseError> {
+    for (number, entry) in entries.iter_mut().enumerate() {
+        entry.number = number;
+    }
     place(ground, connection, entries).await?;
     let queues = look_up(ground, connection, entries).await?;
     refuse(ground, connection, entries, &queues).await?;
     find_twins(entries);
-    Ok(lots(ground, entries, &queues))
+    Ok(queues)
 }
 
-/// Every entry gets its partition. Most have theirs already; of the others it was deleted since, and is made anew.
+/// Gives every entry its partition. Most have theirs already; the partitions of the others were
+/// deleted since, and are made anew.
 async fn place(ground: &Ground, connection: &Connection, entries: &mut [Entry]) -> Result<(), DatabaseError> {
     let unknown = ground.recall(entries);
     if unknown.is_empty() {
@@ -40,7 +43,7 @@ async fn place(ground: &Ground, connection: &Connection, entries: &mut [Entry]) 
     }
     let wanted: Vec<PartitionPath> = unknown.iter().map(|index| entries[*index].path()).collect();
     let made = ground.catalog.make(connection, &wanted).await?;
-    // Whoever waits for a queue or a partition that was not there looks for its name again.
+    // Pops that wait for a queue or a partition that did not exist resolve its name again.
     ground.bell.new_queue();
     for (index, place) in unknown.into_iter().zip(made) {
         entries[index].place = place;
@@ -48,7 +51,8 @@ async fn place(ground: &Ground, connection: &Connection, entries: &mut [Entry]) 
     Ok(())
 }
 
-/// The queues of the entries. One that is gone leaves its entries without a place: the next round makes it anew.
+/// The queues of the entries. The entries of a queue that is gone have no place: the next round
+/// makes it anew.
 async fn look_up(ground: &Ground, connection: &Connection, entries: &mut [Entry]) -> Result<Queues, DatabaseError> {
     let places = || entries.iter().filter(|entry| entry.verdict.is_none()).filter_map(|entry| entry.place.as_ref());
     let named: HashMap<QueueId, &QueueName> = places().map(|place| (place.queue, &place.queue_name)).collect();
@@ -127,26 +131,4 @@ fn find_twins(entries: &mut [Entry]) {
             Slot::Occupied(slot) => entry.verdict = Some(Verdict::Twin(*slot.get())),
         }
     }
-}
-
-/// Plain entries apart from sealed ones, partitions ascending in each lot.
-fn lots(ground: &Ground, entries: &mut [Entry], queues: &Queues) -> Vec<Lot> {
-    let mut members: Vec<(bool, i32, usize)> = Vec::with_capacity(entries.len());
-    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.verdict.is_none()) {
-        if let Some(place) = &entry.place {
-            let sealed = queues.get(&place.queue).is_some_and(|queue| queue.encrypted);
-            members.push((sealed, place.id.0, index));
-        }
-    }
-    members.sort_unstable();
-    let mut lots = Vec::new();
-    for alike in members.chunk_by(|one, other| one.0 == other.0) {
-        let key_id = ground.seal.write_key().filter(|_| alike[0].0);
-        let partitions: Vec<_> = alike.chunk_by(|one, other| one.1 == other.1).collect();
-        for some in partitions.chunks(PARTITIONS_MAX) {
-            let members = some.iter().copied().flatten().map(|(_, _, index)| *index).collect();
-            lots.push(Lot::sealed(ground, entries, members, key_id));
-        }
-    }
-    lots
 }

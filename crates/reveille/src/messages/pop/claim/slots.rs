@@ -19,7 +19,8 @@ use crate::messages::statements::{CLAIM, CLAIM_PLAIN};
 
 /// More slots than this do not fit into one statement; every demand has room for one partition.
 const SLOTS_MAX: usize = 4096;
-/// With less, a pop of a thousand partitions of which one is full would bring a handful of messages.
+/// With less, a pop of a thousand partitions of which one is full would bring a handful of
+/// messages.
 const BYTES_EACH_MIN: i64 = 64 * 1024;
 
 /// Room for one partition.
@@ -71,8 +72,8 @@ impl Slots {
         }
     }
 
-    /// Claims by the general statement, durably if something is acked by it. A crash after any other
-    /// claim only delivers the messages again.
+    /// Claims by the general statement, durably if something is acked by it. A crash after any
+    /// other claim only delivers the messages again.
     pub(in crate::messages::pop) async fn claim(
         &self,
         connection: &Connection,
@@ -151,8 +152,8 @@ fn slot(claim: &Claim, group: GroupId) -> Slot {
     }
 }
 
-/// What each of so many partitions may bring of a pop's bytes. Everybody in a statement has the share
-/// of the widest pop: a neighbour may get less than it had room for, never more.
+/// What each of so many partitions may bring of a pop's bytes. Everybody in a statement has the
+/// share of the widest pop: a neighbour may get less than it had room for, never more.
 fn fair_share(bytes_max: i64, partitions: usize) -> i64 {
     let each = bytes_max / i64::try_from(partitions).unwrap_or(i64::MAX).max(1);
     each.max(BYTES_EACH_MIN.min(bytes_max))

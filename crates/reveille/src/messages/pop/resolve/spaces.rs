@@ -1,9 +1,11 @@
 //! What pops of namespaces and tasks last resolved to.
 //!
-//! Owns the keys of each space and group, within a bound. Promises to tell only what the database would say again: while the link
-//! is proven, whatever moves a queue into a space, out of it or to another priority is heard, and makes this forget.
+//! Owns the keys of each space (a namespace, a task, or both) and group, within a bound. Promises
+//! keys that the database would answer with again: while the link is proven, every move of a queue
+//! into a space, out of it or to another priority is announced, and the keys from before are not
+//! used.
 //!
-//! Next: [`super::resolve`].
+//! Next: [`super::Resolver`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +14,10 @@ use crate::messages::bell::Bell;
 use crate::messages::key::Key;
 use crate::messages::name::GroupName;
 
-/// More are forgotten all at once: they cost one statement each to find again.
+/// With more than this all are forgotten: each costs one statement to find again.
 const SPACES_MAX: usize = 10_000;
 
-/// Which queues a group asks in.
+/// A pop of the queues of a space, by a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpacePop<'a> {
     pub(super) namespace: Option<&'a Arc<str>>,
@@ -33,7 +35,7 @@ pub(super) struct Spaces(Mutex<HashMap<Owned, Seen>>);
 struct Seen {
     /// The last one is the space itself.
     keys: Arc<[Key]>,
-    /// What the bell had heard before the database was asked.
+    /// How many announcements about names there were before the database was asked.
     heard: u64,
 }
 

@@ -1,7 +1,8 @@
 //! Step one: claim where messages are known to be, without a search.
 //!
-//! By the modes of [`crate::messages::pop::memory`]: announced partitions by name, or any ready partition of a group
-//! with a backlog. Nearly every push to a waiting consumer ends here, with one statement.
+//! By the modes of [`crate::messages::pop::memory`]: announced partitions by name, or any ready
+//! partition of a group with a backlog. Nearly every push to a waiting consumer ends here, with one
+//! statement.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +20,8 @@ use crate::messages::ids::{GroupId, PartitionId, QueueId};
 /// What to claim without a search.
 #[derive(Default)]
 struct Known {
-    /// For claims that want one partition and ack later: the statement for plain queues serves them.
+    /// For claims that want one partition and ack later: the statement for plain queues serves
+    /// them.
     single: Slots,
     general: Slots,
     announced: HashMap<GroupId, Announced>,
@@ -96,8 +98,8 @@ impl Known {
         }
     }
 
-    /// Crosses off the partitions that were leased with all that is ready in them: the group is woken
-    /// for the rest when their leases end.
+    /// Crosses off the partitions that were leased with all that is ready in them: the group is
+    /// woken for the rest when their leases end.
     fn cross_off<'r>(&mut self, rows: impl Iterator<Item = ClaimRow<'r>>) {
         for row in rows.filter(|row| row.is_leased() && !row.has_more()) {
             if let Some(announced) = self.announced.get_mut(&row.group()) {

@@ -19,8 +19,8 @@ use crate::messages::statements::{DUES, SPREAD};
 const MARKED_MAX: i32 = 2000;
 
 /// The targets of a search, and from which due time on each group is read. Claims and the question
-/// for the next due time must agree on it: otherwise what the claim does not see would be due to the
-/// question, again and again.
+/// for the next due time must agree on it: otherwise what the claim does not see would be due to
+/// the question, again and again.
 #[derive(Debug)]
 pub(super) struct Reach {
     pub(super) targets: Vec<Target>,
@@ -105,8 +105,8 @@ impl Reach {
         })
     }
 
-    /// Has the memory learn what the searches cost. A search that did not read from the start is due
-    /// again when one must: otherwise nobody would come back for what it did not read.
+    /// Has the memory learn what the searches cost. A search that did not read from the start is
+    /// due again when one must: otherwise nobody would come back for what it did not read.
     pub(super) fn teach(&self, memory: &mut Memory, next: &mut [NextDue]) {
         for next in next {
             let group = next.target.group;

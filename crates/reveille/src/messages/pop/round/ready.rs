@@ -1,8 +1,9 @@
 //! Step two: claims that wait at one target, and that step one could not serve.
 //!
-//! One round trip: mark new partitions ready, claim ready ones, read the next due time. It is repeated
-//! when it may have missed a message: the outbox held some, or cursors only moved past messages that
-//! nobody gets. A pop that does not wait must not come back empty because of a deleted message.
+//! One round trip: mark new partitions ready, claim ready ones, read the next due time. It is
+//! repeated when it may have missed a message: the outbox held some, or cursors only moved past
+//! messages that nobody gets. A pop that does not wait must not come back empty because of a
+//! deleted message.
 
 use tokio::time::Instant;
 

@@ -1,7 +1,8 @@
 //! Step four: what the round showed, and what that means for each key.
 //!
-//! The dispatcher learns which keys may have more, which are contended, when the next is due, and for
-//! which ones only announcements were followed. A key in none of these lists has nothing to claim.
+//! The dispatcher learns which keys may have more, which are contended, when the next is due, and
+//! for which ones only announcements were followed. A key in none of these lists has nothing to
+//! claim.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -52,8 +53,8 @@ impl Report {
         self.stretches.get(&group).copied()
     }
 
-    /// There is nothing for the group but what was announced, and that was claimed. A cursor that only
-    /// moved on may have a message behind what it passed, so then a search must show it.
+    /// There is nothing for the group but what was announced, and that was claimed. A cursor that
+    /// only moved on may have a message behind what it passed, so then a search must show it.
     pub(super) fn had_announced_only(&mut self, group: GroupId, unasked: Unasked) {
         if !self.passed.contains(&group) {
             self.announced_only.insert(group, unasked);
@@ -94,7 +95,8 @@ impl Report {
         !self.passed.is_empty()
     }
 
-    /// What was passed until now; a caller that only wants to know what is passed next puts it back.
+    /// What was passed until now; a caller that only wants to know what is passed next puts it
+    /// back.
     pub(super) fn take_passed(&mut self) -> HashSet<GroupId> {
         std::mem::take(&mut self.passed)
     }
@@ -135,7 +137,8 @@ impl Report {
         looked
     }
 
-    /// Where claims wait that got nothing. Those whose group is gone have their names resolved again.
+    /// Where claims wait that got nothing. Those whose group is gone have their names resolved
+    /// again.
     fn still_waiting(&self, claims: &mut [Claim]) -> HashSet<Target> {
         let mut waiting = HashSet::new();
         for claim in claims.iter_mut().filter(|claim| claim.waits()) {

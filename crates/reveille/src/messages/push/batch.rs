@@ -1,0 +1,193 @@
+//! The entries of a flush that one statement appends.
+//!
+//! [`Layout`] takes the entries of a flush apart into batches, and puts them together again in the
+//! order of the flush. A [`PushBatch`] owns its entries in between: it hands them to the append as
+//! [columns](super::columns), and notes what became of each.
+
+use std::collections::HashMap;
+
+use tokio_postgres::Row;
+
+use super::entry::{Entry, Verdict};
+use super::plan::Queues;
+use crate::messages::error::MessagesError;
+use crate::messages::ground::Ground;
+use crate::messages::ids::{PartitionId, QueueId};
+
+/// PostgreSQL finds a slice of an array by walking the array: with more partitions than this in one
+/// statement, another statement costs less.
+const PARTITIONS_MAX: usize = 1024;
+
+/// A flush, taken apart.
+#[derive(Default)]
+pub(super) struct Layout {
+    pub(super) batches: Vec<PushBatch>,
+    /// Entries that have a verdict already, or no partition yet.
+    others: Vec<Entry>,
+}
+
+/// Entries whose payloads are sealed alike: each has a partition, and none has a verdict.
+pub(super) struct PushBatch {
+    /// Partition by partition, partitions ascending.
+    entries: Vec<Entry>,
+    /// Entries that got their verdict before the append.
+    decided: Vec<Entry>,
+    /// The key that the payloads are sealed with.
+    pub(super) key_id: Option<i32>,
+}
+
+/// Which batch an entry belongs to, and where in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    is_sealed: bool,
+    partition: i32,
+    number: usize,
+}
+
+impl Layout {
+    /// Plain entries apart from sealed ones. An entry that cannot be sealed is refused.
+    pub(super) fn of(ground: &Ground, entries: Vec<Entry>, queues: &Queues) -> Self {
+        let mut positions: Vec<Position> = entries.iter().filter_map(|entry| position(entry, queues)).collect();
+        positions.sort_unstable();
+        let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
+        let mut layout = Self::default();
+        for sealed_alike in positions.chunk_by(|one, next| one.is_sealed == next.is_sealed) {
+            let key_id = ground.seal.write_key().filter(|_| sealed_alike[0].is_sealed);
+            let partitions: Vec<&[Position]> =
+                sealed_alike.chunk_by(|one, next| one.partition == next.partition).collect();
+            for partitions in partitions.chunks(PARTITIONS_MAX) {
+                let positions = partitions.iter().copied().flatten();
+                let members = positions.filter_map(|position| entries[position.number].take()).collect();
+                layout.batches.push(PushBatch::sealed(ground, members, key_id));
+            }
+        }
+        layout.others = entries.into_iter().flatten().collect();
+        layout
+    }
+
+    /// All entries, in any order.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let batched = self.batches.iter().flat_map(|batch| batch.entries.iter().chain(&batch.decided));
+        self.others.iter().chain(batched)
+    }
+
+    pub(super) fn entry(&self, number: usize) -> Option<&Entry> {
+        self.entries().find(|entry| entry.number == number)
+    }
+
+    /// Why the first entry that was refused cannot be stored.
+    pub(super) fn take_refusal(&mut self) -> Option<MessagesError> {
+        let batched = self.batches.iter_mut().flat_map(|batch| batch.entries.iter_mut().chain(&mut batch.decided));
+        let refused = self
+            .others
+            .iter_mut()
+            .chain(batched)
+            .filter(|entry| entry.verdict.as_ref().is_some_and(Verdict::is_refusal));
+        match refused.min_by_key(|entry| entry.number)?.verdict.take() {
+            Some(Verdict::Refused(refused)) => Some(refused),
+            _ => None,
+        }
+    }
+
+    /// All entries, in the order of the flush.
+    pub(super) fn into_entries(self) -> Vec<Entry> {
+        let batched = self.batches.into_iter().flat_map(|batch| batch.entries.into_iter().chain(batch.decided));
+        let mut entries: Vec<Entry> = self.others.into_iter().chain(batched).collect();
+        // Entries are large: this sorts their numbers, and then moves each entry once.
+        entries.sort_by_cached_key(|entry| entry.number);
+        entries
+    }
+}
+
+fn position(entry: &Entry, queues: &Queues) -> Option<Position> {
+    let place = entry.place.as_ref().filter(|_| entry.verdict.is_none())?;
+    let is_sealed = queues.get(&place.queue).is_some_and(|queue| queue.encrypted);
+    Some(Position { is_sealed, partition: place.id.0, number: entry.number })
+}
+
+impl PushBatch {
+    fn sealed(ground: &Ground, entries: Vec<Entry>, key_id: Option<i32>) -> Self {
+        let mut batch = Self { entries, decided: Vec::new(), key_id };
+        for entry in &mut batch.entries {
+            let sealed = key_id.map(|key_id| ground.seal.seal(key_id, entry.id, entry.item.payload.as_bytes()));
+            match sealed.transpose() {
+                Ok(sealed) => entry.sealed = sealed,
+                Err(refused) => entry.verdict = Some(Verdict::Refused(refused)),
+            }
+        }
+        batch.set_decided_aside();
+        batch
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(super) fn entries_mut(&mut self) -> &mut [Entry] {
+        &mut self.entries
+    }
+
+    /// Entries that have a verdict now need no append.
+    pub(super) fn set_decided_aside(&mut self) {
+        self.decided.extend(self.entries.extract_if(.., |entry| entry.verdict.is_some()));
+    }
+
+    /// Whether one of them may be in the log already.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.entries.iter().any(|entry| entry.doubtful)
+    }
+
+    /// The append stored them: each partition's entries are the last ones of its log, in their
+    /// order.
+    pub(super) fn stored(&mut self, rows: &[Row]) {
+        let mut next = ends(rows);
+        for entry in self.entries.iter_mut().rev() {
+            let Some(place) = &entry.place else { continue };
+            let Some(seq) = next.get_mut(&place.id.0) else { continue };
+            entry.verdict = Some(Verdict::Stored(*seq));
+            *seq -= 1;
+        }
+    }
+
+    /// What is remembered of their queues is not true any more: they need a partition again.
+    pub(super) fn unplace(&mut self, ground: &Ground) {
+        for (queue, _) in self.partitions() {
+            ground.catalog.forget_queue(queue);
+        }
+        for entry in &mut self.entries {
+            entry.place = None;
+        }
+    }
+
+    /// Which partitions, each once and ascending, with their queues.
+    pub(super) fn partitions(&self) -> Vec<(QueueId, PartitionId)> {
+        let places = self.entries.iter().filter_map(|entry| entry.place.as_ref());
+        let mut all: Vec<_> = places.map(|place| (place.queue, place.id)).collect();
+        all.dedup();
+        all
+    }
+
+    /// Which queues, by name.
+    pub(super) fn queues(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = self.entries.iter().map(|entry| entry.item.queue.as_str()).collect();
+        all.dedup();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+/// Whether the append did nothing because a transaction id was seen before.
+pub(super) fn says_seen(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.get::<_, i32>(0) == 0)
+}
+
+/// Where each partition's last new message lies, from what the append returned.
+fn ends(rows: &[Row]) -> HashMap<i32, i64> {
+    let mut ends = HashMap::with_capacity(rows.len());
+    for row in rows {
+        let end = ends.entry(row.get(0)).or_insert(0);
+        *end = row.get::<_, i64>(1).max(*end);
+    }
+    ends
+}

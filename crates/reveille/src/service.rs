@@ -9,11 +9,13 @@
 //!                 └───────► broadcaster ──► other nodes
 //! ```
 //!
-//! Next: [`context`], [`notifier`], [`claims`].
+//! Next: `context`, `notifier`, `claims`, `lost_claims`, `upkeep`.
 
 mod claims;
 mod context;
+pub(crate) mod lost_claims;
 mod notifier;
+pub(crate) mod upkeep;
 
 pub use claims::Claims;
 pub use context::Context;

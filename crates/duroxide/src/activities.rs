@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duroxide::providers::{ProviderError, WorkItem};
-use reveille::database::{DatabaseError, Param, Survey};
+use reveille::database::{DatabaseError, Param};
+use reveille::service::Survey;
 use tokio_postgres::Row;
 use tracing::warn;
 

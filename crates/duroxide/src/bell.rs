@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reveille::database::{Column, Hint, Survey, WorkSource};
+use reveille::service::{Column, Hint, Survey, WorkSource};
 use reveille_wake::{Cause, DueSource, Hub};
 
 use crate::queue::QueueKey;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use duroxide::providers::ProviderError;
-use reveille::database::WorkSource;
+use reveille::service::WorkSource;
 use reveille::service::{Claims, Context, Notifier};
 use reveille_wake::{Answer, Cause, DispatcherHandle, Hub, Patience};
 

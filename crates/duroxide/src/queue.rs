@@ -10,7 +10,8 @@ use std::future::Future;
 use std::hash::Hash;
 use std::time::Duration;
 
-use reveille::database::{Column, DatabaseError, Survey};
+use reveille::database::DatabaseError;
+use reveille::service::{Column, Survey};
 use reveille_wake::Key;
 
 /// A queue of turns or of activities.

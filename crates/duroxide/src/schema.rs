@@ -5,7 +5,7 @@
 //!
 //! Next: [`crate::statements`].
 
-use reveille::database::{Migration, SchemaSource};
+use reveille::service::{Migration, SchemaSource};
 
 /// Everything a provider's schema is made of.
 pub(crate) static SOURCE: SchemaSource = SchemaSource {

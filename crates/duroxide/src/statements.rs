@@ -2,7 +2,8 @@
 //!
 //! Next: [`crate::store`], which runs them.
 
-use reveille::database::{Statement, Survey};
+use reveille::database::Statement;
+use reveille::service::Survey;
 use tokio_postgres::types::Type;
 
 macro_rules! statements {

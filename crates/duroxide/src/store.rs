@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use duroxide::providers::ProviderError;
-use reveille::database::{Database, DatabaseError, Idempotent, Param, Retry, Statement};
+use reveille::database::{Database, DatabaseError, Param, Statement};
+use reveille::service::{Idempotent, Retry};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 

@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use duroxide::providers::DispatcherCapabilityFilter;
-use reveille::database::{Column, DatabaseError, Survey};
+use reveille::database::DatabaseError;
+use reveille::service::{Column, Survey};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use tracing::warn;

@@ -1,7 +1,7 @@
 //! For building services: what every queue needs between a commit and the claim it wakes, written once.
 //!
 //! Messages, jobs and the orchestrations of `reveille-duroxide` are built from these parts; an application needs none of
-//! them. A service is a [`WorkSource`](crate::database::WorkSource) (what is waited for), a
+//! them. A service is a [`WorkSource`] (what is waited for), a
 //! [`Source`](reveille_wake::Source) (how it is claimed), and around them:
 //!
 //! ```text
@@ -9,12 +9,18 @@
 //!                 └───────► broadcaster ──► other nodes
 //! ```
 //!
-//! Next: [`context`], [`notifier`], [`claims`].
+//! Next: `context`, `notifier`, `claims`, `lost_claims`, `upkeep`.
 
 mod claims;
 mod context;
+pub(crate) mod lost_claims;
 mod notifier;
+pub(crate) mod upkeep;
 
+pub use crate::database::migrate::source::{Function, Migration, SchemaSource};
+pub use crate::database::retry::{Idempotent, Retry};
+pub use crate::database::sqlstate::{SqlClass, classify};
+pub use crate::node::{Broadcaster, Column, ColumnKey, Hint, HubSource, Registration, Survey, WorkSource};
 pub use claims::Claims;
 pub use context::Context;
 pub use notifier::Notifier;

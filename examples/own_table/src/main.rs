@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use own_table::{SOURCE, SURVEY, Todo};
-use reveille::database::{Database, DatabaseOptions, HubSource};
+use reveille::database::{Database, DatabaseOptions};
+use reveille::service::HubSource;
 use reveille_wake::{Answer, Dispatcher, DispatcherOptions, Hub, HubOptions, Patience};
 use tokio_postgres::NoTls;
 use tokio_util::sync::CancellationToken;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use duroxide::providers::{SessionFetchConfig, TagFilter};
-use reveille::database::Column;
+use reveille::service::Column;
 use tokio_postgres::types::Type;
 
 use crate::queue::{QueueAsk, QueueKey};

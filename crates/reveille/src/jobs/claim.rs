@@ -28,7 +28,8 @@ use super::statements::{NEXT, TAKE};
 use super::worker::{Claiming, Crew};
 use crate::database::{Connection, DatabaseError, Param, Purpose};
 use crate::service::Claims;
-use afloat::Afloat;
+use crate::service::lost_claims::SentClaim;
+use afloat::Release;
 use marks::Marks;
 use shares::shares;
 
@@ -231,14 +232,15 @@ impl Looker {
             self.marks().entry(Arc::clone(queue)).or_default().begin(began, &mut times, &mut ids);
         }
         let (nonce, lease, want) = (fastrand::i64(..), search.crew.lease.as_secs_f64(), i64::from(size(left)));
-        let afloat =
-            Afloat::new(&self.ground, &search.claiming, nonce, names.iter().map(ToString::to_string).collect());
+        let queues = names.iter().map(ToString::to_string).collect();
+        let release = Release { ground: Arc::clone(&self.ground), claiming: search.claiming.clone(), queues };
+        let sent = SentClaim::new(&self.ground.context, release, vec![nonce]);
         let options = &self.ground.options;
         let (keep, keep_dead) = (options.keep_done.as_secs_f64(), options.keep_dead.map(|keep| keep.as_secs_f64()));
         let params: [Param<'_>; 10] =
             [&names, &mosts, &times, &ids, &want, &&*search.crew.name, &nonce, &lease, &keep, &keep_dead];
         let rows = connection.query(&TAKE, &params).await?;
-        afloat.landed();
+        sent.in_hand_but(Vec::new());
         let took = began.elapsed();
         let mut found = vec![0; quotas.len()];
         for row in &rows {

@@ -1,11 +1,7 @@
-//! Upkeep: forgets what need not be kept, now and then, in bounded steps.
-//!
-//! Every process with a worker comes by; rows that another has in hand are skipped, so nobody leads and nobody waits.
+//! Upkeep of the jobs: forgets what need not be kept, in bounded steps, in every process with a worker.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::sleep;
 use tracing::warn;
 
 use super::Jobs;
@@ -13,32 +9,29 @@ use super::error::JobsError;
 use super::ground::Ground;
 use super::statements::{FORGET_KEYS, HOLD_KEYS, SWEEP};
 use crate::database::{DatabaseError, Purpose};
+use crate::service::upkeep::{self, Next};
 
 /// Rows of one step.
 const STEP: i64 = 2000;
 
 /// Forget what is due, now and then, until the jobs close.
 pub(super) fn start(ground: &Arc<Ground>) {
-    let interval = ground.options.maintenance_interval;
-    if !interval.is_zero() {
-        ground.context.spawn(keep_up(Arc::clone(ground), interval));
-    }
+    let of = Arc::clone(ground);
+    upkeep::start(&ground.context, ground.options.maintenance_interval, move || {
+        let ground = Arc::clone(&of);
+        async move {
+            if let Err(error) = sweep(&ground).await {
+                warn!(%error, "upkeep of the jobs failed, the next round tries again");
+            }
+            Next::Later
+        }
+    });
 }
 
 impl Jobs {
     /// Forget what need not be kept any more, now. Returns how many ended jobs were forgotten.
     pub async fn maintain(&self) -> Result<u64, JobsError> {
         Ok(sweep(&self.parts.ground).await?)
-    }
-}
-
-async fn keep_up(ground: Arc<Ground>, interval: Duration) {
-    // Without jitter, processes that started together would all come for the same rows.
-    let pause = || interval.mul_f64(0.75 + fastrand::f64() / 2.0);
-    while ground.context.end().run_until_cancelled(sleep(pause())).await.is_some() {
-        if let Err(error) = sweep(&ground).await {
-            warn!(%error, "upkeep of the jobs failed, the next round tries again");
-        }
     }
 }
 

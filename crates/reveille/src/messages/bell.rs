@@ -17,7 +17,7 @@ use reveille_wake::{Cause, Hub, Runner};
 use super::ids::{GroupId, PartitionId, QueueId};
 use super::key::Key;
 use super::options::MessagesOptions;
-use crate::database::WorkSource;
+use crate::node::WorkSource;
 use crate::service::{Context, Notifier};
 use hint::About;
 pub(super) use places::News;

@@ -11,7 +11,7 @@ use tokio_postgres::types::Type;
 
 use super::ids::{GroupId, PartitionId, QueueId};
 use super::name::{PartitionName, QueueName};
-use crate::database::Column;
+use crate::node::Column;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {

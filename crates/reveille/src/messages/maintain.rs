@@ -11,17 +11,14 @@ mod chore;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tokio::time::sleep;
 use tracing::warn;
 
 use super::Messages;
 use super::error::MessagesError;
 use super::ground::Ground;
 use super::statements::{CHORES, REPORT_CHORE, TAKE_CHORE};
+use crate::service::upkeep::{self, Next};
 use chore::Chore;
-
-/// The pause before a chore that did not come to its end goes on.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// What upkeep did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,34 +53,23 @@ pub struct ChoreReport {
 
 /// Do what is due, now and then, until the queues close.
 pub(super) fn start(ground: &Arc<Ground>) {
-    let interval = ground.options.maintenance_interval;
-    if !interval.is_zero() {
-        ground.context.spawn(keep_up(Arc::clone(ground), interval));
-    }
+    let (of, interval) = (Arc::clone(ground), ground.options.maintenance_interval);
+    upkeep::start(&ground.context, interval, move || {
+        let ground = Arc::clone(&of);
+        async move {
+            do_due(&ground, interval).await.unwrap_or_else(|error| {
+                warn!(%error, "upkeep of the queues failed, the next round tries again");
+                Next::Later
+            })
+        }
+    });
 }
 
-async fn keep_up(ground: Arc<Ground>, interval: Duration) {
-    let end = ground.context.end().clone();
-    let mut pause = jittered(interval);
-    while end.run_until_cancelled(sleep(pause)).await.is_some() {
-        let unfinished = do_due(&ground, interval).await.unwrap_or_else(|error| {
-            warn!(%error, "upkeep of the queues failed, the next round tries again");
-            false
-        });
-        pause = if unfinished { PAUSE.min(interval) } else { jittered(interval) };
-    }
-}
-
-/// Without jitter, processes that started together would all come for the same rows.
-fn jittered(interval: Duration) -> Duration {
-    interval.mul_f64(0.75 + fastrand::f64() / 2.0)
-}
-
-/// Every chore that is due. Says whether one has more to do.
-async fn do_due(ground: &Ground, interval: Duration) -> Result<bool, MessagesError> {
+/// Every chore that is due. The next round comes soon if one of them has more to do.
+async fn do_due(ground: &Ground, interval: Duration) -> Result<Next, MessagesError> {
     let connection = ground.database.administer().await?;
     let names = Chore::ALL.map(Chore::name);
-    let mut unfinished = false;
+    let mut next = Next::Later;
     for _ in Chore::ALL {
         let taken = connection.query_opt(&TAKE_CHORE, &[&interval.as_secs_f64(), &names.as_slice()]).await?;
         let Some(row) = taken else { break };
@@ -91,10 +77,10 @@ async fn do_due(ground: &Ground, interval: Duration) -> Result<bool, MessagesErr
         let mut done = Upkeep::default();
         let mark = i32::try_from(row.get::<_, i64>("mark")).unwrap_or(0);
         let left = chore.run(ground, &connection, mark, &mut done).await?;
-        unfinished |= left.is_some();
+        next = if left.is_some() { Next::Soon } else { next };
         report(&connection, chore, left, &done).await?;
     }
-    Ok(unfinished)
+    Ok(next)
 }
 
 async fn report(

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use reveille_wake::{Dispatcher, DispatcherHandle, DispatcherOptions, Runner, Source};
 
 use super::notifier::Notifier;
-use crate::database::{Registration, WorkSource};
+use crate::node::{Registration, WorkSource};
 
 /// The way of all demands of a service.
 pub struct Claims<W: WorkSource, S: Source<Key = W::Key>> {

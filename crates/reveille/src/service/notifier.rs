@@ -5,7 +5,7 @@
 //! and that a program which only produces does not exit before its hints have left. A service without notifications
 //! wakes its own source and nothing else.
 //!
-//! Next: [`super::claims`], and [`crate::database::Broadcaster`] for other nodes.
+//! Next: [`super::claims`], and [`crate::node::Broadcaster`] for other nodes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use reveille_wake::{Cause, Link};
 use tokio::time::Instant;
 
 use super::context::Context;
-use crate::database::{Broadcaster, Registration, WorkSource};
+use crate::node::{Broadcaster, Registration, WorkSource};
 
 /// More lease ends than this are not remembered; what is forgotten is announced once more.
 const LEASE_ENDS_MAX: usize = 10_000;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use reveille::database::{Database, DatabaseError, DatabaseOptions, Idempotent, Retry, Statement};
+use reveille::database::{Database, DatabaseError, DatabaseOptions, Statement};
+use reveille::service::{Idempotent, Retry};
 use reveille_testkit::{TestCluster, TestDatabase};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;

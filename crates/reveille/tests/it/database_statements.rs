@@ -219,7 +219,7 @@ async fn plans_are_made_anew_after_a_slow_answer() {
 
 #[tokio::test]
 async fn a_server_that_restarts_under_load_is_found_again() {
-    use reveille::database::{Idempotent, Retry};
+    use reveille::service::{Idempotent, Retry};
     let cluster = std::sync::Arc::new(TestCluster::start(|options| options));
     let database =
         soon(Database::connect(reveille::database::DatabaseOptions::new(cluster.url("postgres")))).await.unwrap();

@@ -1,7 +1,8 @@
 //! An upgrade that rolls: the schema of the next version is applied while nodes of this one work, and they go on.
 
-use reveille::database::{Database, DatabaseError, DatabaseOptions, Function, Migration, SchemaSource};
+use reveille::database::{Database, DatabaseError, DatabaseOptions};
 use reveille::messages::Pop;
+use reveille::service::{Function, Migration, SchemaSource};
 use reveille_testkit::TestDatabase;
 
 use crate::pop_kit::{Node, none, number, pop_queue, texts};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reveille::database::{Database, DatabaseOptions, HubSource};
+use reveille::database::{Database, DatabaseOptions};
+use reveille::service::HubSource;
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
 use reveille_testkit::{Events, TestCluster, connect};
 use reveille_wake::{Cause, Event, Hub, HubOptions};

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use reveille::database::{Column, ColumnKey, Database, DatabaseOptions, HubSource, Survey, WorkSource};
+use reveille::database::{Database, DatabaseOptions};
+use reveille::service::{Column, ColumnKey, HubSource, Survey, WorkSource};
 use reveille_testkit::plain_queue::{self, Node, NodeOptions};
 use reveille_testkit::{Events, TestDatabase};
 use reveille_wake::{Answer, Cause, Event, Hub, HubOptions, Link};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use own_table::{SOURCE, SURVEY, Taken, Todo};
-use reveille::database::{Database, DatabaseOptions, HubSource, Registration};
+use reveille::database::{Database, DatabaseOptions};
+use reveille::service::{HubSource, Registration};
 use reveille_wake::{
     Answer, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, Event, Hub, HubOptions, Observer, Patience,
     Ticket,

@@ -13,9 +13,10 @@ use reveille_wake::{Cause, DueSource, Hub, HubOptions, Runner};
 use tokio::sync::Notify;
 use tokio_postgres::types::Type;
 
-use crate::database::{Column, Database, Hint, Survey, WorkSource};
+use crate::database::Database;
 use crate::jobs::event::{JobEvent, Reporter};
 use crate::jobs::options::JobsOptions;
+use crate::node::{Column, Hint, Survey, WorkSource};
 
 /// The name of jobs in hints.
 const SOURCE: &str = "jobs";

@@ -1,76 +1,36 @@
-//! What was claimed and reached nobody goes back, as if it had not been claimed.
-//!
-//! A look whose answer is lost, or that is given up, may have claimed: the server knows, under the look's nonce. It is asked to give
-//! that back as soon as it can be reached, and once more a little later, for the claim may take effect after the first time. Beyond
-//! that the lease's own end is what remains.
+//! How jobs are given back that were claimed without an answer.
 
 use std::sync::Arc;
 
-use tracing::{debug, warn};
+use tracing::warn;
 
-use crate::database::pauses::GIVE_BACK;
+use crate::database::DatabaseError;
 use crate::jobs::ground::Ground;
 use crate::jobs::statements::ABANDON;
 use crate::jobs::worker::Claiming;
+use crate::service::lost_claims::{GiveBack, Given};
 
-/// After so many answers that there is nothing to give back, there is not: a drain waits for this.
-const ANSWERS: usize = 4;
-
-/// A claim on its way. Dropped before it [landed](Self::landed), what it claimed is given back.
-pub(super) struct Afloat {
-    ground: Arc<Ground>,
-    claiming: Claiming,
-    nonce: i64,
-    queues: Vec<String>,
-    landed: bool,
+/// Gives jobs back by the nonce of their claim. While it lives, a drain of the worker waits.
+pub(super) struct Release {
+    pub(super) ground: Arc<Ground>,
+    pub(super) claiming: Claiming,
+    pub(super) queues: Vec<String>,
 }
 
-impl Afloat {
-    pub(super) fn new(ground: &Arc<Ground>, claiming: &Claiming, nonce: i64, queues: Vec<String>) -> Self {
-        Self { ground: Arc::clone(ground), claiming: claiming.clone(), nonce, queues, landed: false }
-    }
+impl GiveBack for Release {
+    type Nonce = i64;
 
-    pub(super) fn landed(mut self) {
-        self.landed = true;
-    }
-}
-
-impl Drop for Afloat {
-    fn drop(&mut self) {
-        if !self.landed {
-            let (ground, claiming, queues) = (Arc::clone(&self.ground), self.claiming.clone(), self.queues.clone());
-            self.ground.context.spawn(give_back(ground, claiming, self.nonce, queues));
+    /// The nonce is that of one statement, which takes effect whole.
+    async fn give_back(&self, nonces: &[i64]) -> Result<Given, DatabaseError> {
+        let Self { ground, claiming, queues } = self;
+        let (worker, lease) = (claiming.worker(), claiming.lease().as_secs_f64());
+        let connection = ground.database.acquire().await?;
+        let given = connection.query(&ABANDON, &[&nonces, &worker, &queues, &lease]).await?;
+        if given.is_empty() {
+            return Ok(Given::Nothing);
         }
-    }
-}
-
-async fn give_back(ground: Arc<Ground>, claiming: Claiming, nonce: i64, queues: Vec<String>) {
-    let (nonces, worker, lease) = ([nonce], claiming.worker(), claiming.lease().as_secs_f64());
-    let mut answers = 0;
-    for pause in GIVE_BACK {
-        if ground.context.end().run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
-            return;
-        }
-        let given = async {
-            let connection = ground.database.acquire().await?;
-            connection.query(&ABANDON, &[&&nonces[..], &worker, &queues, &lease]).await
-        };
-        match given.await {
-            Ok(rows) if rows.is_empty() => {
-                debug!("a look whose answer was lost had claimed nothing");
-                answers += 1;
-            }
-            Ok(rows) => {
-                warn!(jobs = rows.len(), "gave back jobs that a look had claimed without an answer");
-                for queue in &queues {
-                    ground.bell.ready(queue);
-                }
-                return;
-            }
-            Err(error) => warn!(%error, "could not give back what a lost look may have claimed, its lease will end"),
-        }
-        if answers == ANSWERS {
-            return;
-        }
+        warn!(jobs = given.len(), "gave back jobs whose claim was not answered");
+        queues.iter().for_each(|queue| ground.bell.ready(queue));
+        Ok(Given::All)
     }
 }

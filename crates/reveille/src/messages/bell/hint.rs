@@ -7,8 +7,8 @@
 //! *           everything
 //! ```
 
-use crate::database::Hint;
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
+use crate::node::Hint;
 
 /// Where something may have become ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -15,10 +15,11 @@ use reveille_wake::{Cause, DueSource, Hub, HubOptions, Link, Runner};
 use super::hint::About;
 use super::known::Known;
 use super::places::News;
-use crate::database::{Column, Database, Survey, WorkSource};
+use crate::database::Database;
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::key::{self, Key};
 use crate::messages::options::MessagesOptions;
+use crate::node::{Column, Survey, WorkSource};
 
 /// The name of the queues in hints.
 const SOURCE: &str = "messages";

@@ -1,71 +1,47 @@
 //! What was claimed and reached nobody goes back, as if it had not been claimed.
 //!
-//! A look that fails, is given up, or whose answer is lost may have claimed: the server knows, and it knows under which
-//! nonces. They are noted before the claim is sent and struck off when its messages are in hand; what is left is released as
-//! soon as the server can be reached, and once more a little later, because a claim that was on its way when the connection
-//! broke may take effect after the first release. Beyond that the lease's own end is what remains.
+//! Leases are released by their nonces, and what was acked by popping is taken back by its place. Claims whose answer was
+//! lost are [`crate::service::lost_claims`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use reveille_wake::Cause;
-use tracing::{debug, warn};
+use tracing::warn;
 use uuid::Uuid;
 
 use super::claim::Claim;
 use crate::database::DatabaseError;
-use crate::database::pauses::GIVE_BACK;
 use crate::messages::ground::Ground;
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::message::PartitionLease;
 use crate::messages::statements::{ABANDON, UNDO};
+use crate::service::lost_claims::{GiveBack, Given, SentClaim};
 
-/// So many attempts must succeed.
-const SUCCESSES: usize = 2;
+/// Nonces under which something may be claimed that is in nobody's hands.
+pub(super) struct Afloat(SentClaim<Release>);
 
-/// Nonces under which something may be claimed that nobody has in hand.
-#[derive(Debug)]
-pub(super) struct Afloat {
-    ground: Arc<Ground>,
-    nonces: Vec<Uuid>,
+/// Releases leases by their nonces.
+struct Release(Arc<Ground>);
+
+impl GiveBack for Release {
+    type Nonce = Uuid;
+
+    /// A round sends several claims: each may take effect at its own time.
+    async fn give_back(&self, nonces: &[Uuid]) -> Result<Given, DatabaseError> {
+        let released = abandon(&self.0, nonces).await?;
+        Ok(if released.is_empty() { Given::Nothing } else { Given::Some })
+    }
 }
 
 impl Afloat {
     pub(super) fn new(ground: &Arc<Ground>, nonces: Vec<Uuid>) -> Self {
-        Self { ground: Arc::clone(ground), nonces }
+        Self(SentClaim::new(&ground.context, Release(Arc::clone(ground)), nonces))
     }
 
     /// Everything is in hand but what these claimed.
-    pub(super) fn landed_but(mut self, left: Vec<Uuid>) {
-        self.nonces = left;
-    }
-}
-
-impl Drop for Afloat {
-    fn drop(&mut self) {
-        if !self.nonces.is_empty() {
-            let (ground, nonces) = (Arc::clone(&self.ground), std::mem::take(&mut self.nonces));
-            self.ground.context.spawn(release_lost(ground, nonces));
-        }
-    }
-}
-
-async fn release_lost(ground: Arc<Ground>, nonces: Vec<Uuid>) {
-    let mut successes = 0;
-    for pause in GIVE_BACK {
-        if ground.context.end().run_until_cancelled(tokio::time::sleep(pause)).await.is_none() && successes > 0 {
-            return;
-        }
-        match abandon(&ground, &nonces).await {
-            Ok(released) => {
-                debug!(released = released.len(), "released claims that reached nobody");
-                successes += 1;
-            }
-            Err(error) => warn!(%error, "could not release claims that reached nobody, trying again"),
-        }
-        if successes == SUCCESSES || ground.context.end().is_cancelled() {
-            return;
-        }
+    pub(super) fn landed_but(self, left: Vec<Uuid>) {
+        self.0.in_hand_but(left);
     }
 }
 

@@ -1,15 +1,15 @@
-//! A worker that prints every job it does, for producers in any language: `tests/clients/outbox.py` enqueues with an ordinary
-//! driver of Python, and this does the rest.
+//! A worker that prints every job it does, for producers in any language: `tests/clients/outbox.py`
+//! enqueues with an ordinary driver of Python, and this does the rest.
 //!
 //! ```text
 //! cargo run -p reveille --example jobs_worker -- postgres://localhost/shop mail
 //! psql shop -c "select reveille.enqueue('receipt', '{\"order\": 7}', queue => 'mail')"
 //! ```
 //!
-//! Says `waiting` when it hears of commits, `did <id> <arguments>` for each job, and `polled` when it looked for jobs without having
-//! been woken. A third argument is the heartbeat in seconds; `REVEILLE_NOTIFY=off` and `REVEILLE_FALLBACK_INTERVAL_S=2` are heeded:
-//! then it hears of nothing, and never says `waiting`.
-//! Ends with its standard input.
+//! Says `waiting` when it hears of commits, `did <id> <arguments>` for each job, and `polled` when
+//! it looked for jobs without having been woken. A third argument is the heartbeat in seconds;
+//! `REVEILLE_NOTIFY=off` and `REVEILLE_FALLBACK_INTERVAL_S=2` are heeded: then it hears of nothing,
+//! and never says `waiting`. Ends with its standard input.
 
 use std::error::Error;
 use std::io::Read;

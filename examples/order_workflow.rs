@@ -1,12 +1,13 @@
-//! An order as a durable workflow: activities, a timer, an event from outside, and a workflow of its own for the parcel,
-//! on a private PostgreSQL that this program brings along.
+//! An order as a durable workflow: activities, a timer, an event from outside, and a workflow of
+//! its own for the parcel, on a private PostgreSQL that this program brings along.
 //!
 //! ```text
 //! cargo run --example order_workflow
 //! ```
 //!
-//! Kill it in the middle (`kill -9`, not even Ctrl-C) and run it again: the order goes on where it was. An argument names
-//! the directory of the private PostgreSQL; without one it is in the temporary directory.
+//! Kill it in the middle (`kill -9`, not even Ctrl-C) and run it again: the order goes on where it
+//! was. An argument names the directory of the private PostgreSQL; without one it is in the
+//! temporary directory.
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -1,12 +1,13 @@
-//! One stream of orders, read by two teams at their own pace, each customer's orders in order, on a private PostgreSQL that
-//! this program brings along.
+//! One stream of orders, read by two teams at their own pace, each customer's orders in order, on a
+//! private PostgreSQL that this program brings along.
 //!
 //! ```text
 //! cargo run -p reveille --example ordered_fanout
 //! ```
 //!
-//! The kitchen fails on one order and gets it again; the ledger is not disturbed by that. An argument names the directory of
-//! the private PostgreSQL; without one it is in the temporary directory.
+//! The kitchen fails on one order and gets it again; the ledger is not disturbed by that. An
+//! argument names the directory of the private PostgreSQL; without one it is in the temporary
+//! directory.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -77,7 +78,8 @@ async fn order(messages: &Messages, queue: &QueueName) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// A team that takes what comes, waiting for it, until it has seen every order. It stumbles over one of them, once.
+/// A team that takes what comes, waiting for it, until it has seen every order. It stumbles over
+/// one of them, once.
 async fn read(
     messages: &Messages,
     queue: &QueueName,

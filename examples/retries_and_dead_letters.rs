@@ -1,4 +1,5 @@
-//! A job that fails, is tried again, ends with the dead letters, is explained, and is brought back once the cause is cured.
+//! A job that fails, is tried again, ends with the dead letters, is explained, and is brought back
+//! once the cause is cured.
 //!
 //! ```text
 //! cargo run -p reveille --example retries_and_dead_letters -- postgres://localhost/shop

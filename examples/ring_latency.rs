@@ -1,4 +1,5 @@
-//! From a ring to the running waiter, in one process: `cargo run -p reveille-wake --release --example ring_latency`
+//! From a ring to the running waiter, in one process:
+//! `cargo run -p reveille-wake --release --example ring_latency`
 //!
 //! Until the last of those that wait for the key runs.
 use std::time::{Duration, Instant};
@@ -19,7 +20,8 @@ async fn main() {
     }
 }
 
-/// Rings from outside the runtime, as a listener on its own thread would; each only after everybody the last one woke has looked.
+/// Rings from outside the runtime, as a listener on its own thread would; each only after everybody
+/// the last one woke has looked.
 async fn measure(waiters: usize) -> Vec<Duration> {
     let (hub, runner) = Hub::new(HubOptions::default());
     hub.set_link(reveille_wake::Link::Proven { since: Instant::now() });

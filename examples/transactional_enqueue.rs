@@ -1,4 +1,5 @@
-//! An order and the job that sends its receipt, in one transaction of sqlx: both exist, or neither does.
+//! An order and the job that sends its receipt, in one transaction of sqlx: both exist, or neither
+//! does.
 //!
 //! ```text
 //! cargo run -p reveille --features sqlx --example transactional_enqueue -- postgres://localhost/shop

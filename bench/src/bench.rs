@@ -41,7 +41,8 @@ impl Bench {
         self.pick(Duration::from_millis(500), Duration::from_secs(2))
     }
 
-    /// How often everything is measured. Rounds alternate between the rivals, so that a noisy minute hits all of them.
+    /// How often everything is measured. Rounds alternate between the rivals, so that a noisy
+    /// minute hits all of them.
     pub(crate) fn rounds(&self) -> usize {
         self.pick(3, 5)
     }

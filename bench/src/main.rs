@@ -1,7 +1,8 @@
 //! `reveille-bench`: how fast is it, beside what, on this machine, now.
 //!
-//! Every scenario starts what it needs (a private PostgreSQL with fsync on), shows progress on standard error, prints a
-//! table with ratios, and with `--json` ends in one line of figures. Speed is measured here and asserted nowhere.
+//! Every scenario starts what it needs (a private PostgreSQL with fsync on), shows progress on
+//! standard error, prints a table with ratios, and with `--json` ends in one line of figures. Speed
+//! is measured here and asserted nowhere.
 
 mod bench;
 mod cluster;
@@ -42,7 +43,8 @@ struct Arguments {
     #[arg(long, conflicts_with = "only")]
     save: bool,
 
-    /// Measure only the parts of the scenario whose name contains this text, where a scenario has parts.
+    /// Measure only the parts of the scenario whose name contains this text, where a scenario has
+    /// parts.
     #[arg(long)]
     only: Option<String>,
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use reveille_testkit::scenario::quantile;
 
-/// Runs `workers` loops of `work` until `span` is over, and returns how many rounds they did per second.
+/// Runs `workers` loops of `work` until `span` is over, and returns how many rounds they did per
+/// second.
 pub(crate) async fn rate<W, F>(span: Duration, workers: usize, work: W) -> anyhow::Result<f64>
 where
     W: Fn(usize) -> F,

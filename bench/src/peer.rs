@@ -1,7 +1,8 @@
 //! A provider that is measured in a process of its own.
 //!
-//! Ours too: this program again, so that nobody has the advantage of the measuring process or the burden of the others'
-//! threads. Commands and answers are lines of JSON; see the crate `workload` in `bench/peers`.
+//! Ours too: this program again, so that nobody has the advantage of the measuring process or the
+//! burden of the others' threads. Commands and answers are lines of JSON; see the crate `workload`
+//! in `bench/peers`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

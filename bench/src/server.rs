@@ -24,7 +24,8 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Builds the program, so that what is measured is what lies in the tree, and starts it on a database.
+    /// Builds the program, so that what is measured is what lies in the tree, and starts it on a
+    /// database.
     pub(crate) async fn start(database_url: &str) -> anyhow::Result<Self> {
         let program = program::build().await?;
         progress("starting reveille serve");

@@ -1,7 +1,8 @@
 //! Says whether a history keeps every promise.
 //!
-//! Pure: the history is all it knows. Whatever nobody can know (an answer that was lost with whoever waited for it, which of
-//! two overlapping pops was claimed first) is never held against the queue; everything else is.
+//! Pure: the history is all it knows. Whatever nobody can know (an answer that was lost with
+//! whoever waited for it, which of two overlapping pops was claimed first) is never held against
+//! the queue; everything else is.
 
 mod ledger;
 mod order;

@@ -1,8 +1,9 @@
-//! Producers, consumers and workers, each a process of its own that can be killed at any instruction.
+//! Producers, consumers and workers, each a process of its own that can be killed at any
+//! instruction.
 //!
-//! This program again, under a hidden first argument. What a child sees it writes to its standard output, a record a line:
-//! the intent before a call and the outcome after it, each with one write. Its standard input says when to pause and when
-//! to leave; its end means that the run is gone.
+//! This program again, under a hidden first argument. What a child sees it writes to its standard
+//! output, a record a line: the intent before a call and the outcome after it, each with one write.
+//! Its standard input says when to pause and when to leave; its end means that the run is gone.
 
 mod consumer;
 mod door;

@@ -1,4 +1,5 @@
-//! One clock for all processes of a run: the kernel's, which only goes forward and is the same for everybody.
+//! One clock for all processes of a run: the kernel's, which only goes forward and is the same for
+//! everybody.
 
 use nix::time::{ClockId, clock_gettime};
 

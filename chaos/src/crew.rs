@@ -102,7 +102,8 @@ impl Crew {
         self.tell("leave", &whom).await;
         for member in self.members.iter().filter(|member| whom(&member.role)) {
             if let Some(mut life) = member.life.lock().await.take() {
-                // Their standard input stays open, so that their last words are those of somebody who leaves by himself.
+                // Their standard input stays open, so that their last words are those of somebody
+                // who leaves by himself.
                 if timeout(patience, life.child.wait()).await.is_err() {
                     let _ = life.child.kill().await;
                 }

@@ -20,7 +20,8 @@ const LEFT: &str = "
     join reveille.head on head.partition = partition.id
     left join reveille.cursor on cursor.partition = head.partition and cursor.grp = consumer_group.id
     where head.next_seq - 1 > coalesce(cursor.committed, 0) or cursor.lease_until is not null";
-/// What was pushed in SQL and is in no partition yet, jobs that have not ended, orchestrations that run.
+/// What was pushed in SQL and is in no partition yet, jobs that have not ended, orchestrations that
+/// run.
 const WAITING: &str = "
     select (select count(*) from reveille.outbox) + (select count(*) from reveille.job)
          + (select count(*) from duroxide.mailbox as mailbox

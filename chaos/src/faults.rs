@@ -163,7 +163,8 @@ impl World {
         Ok(())
     }
 
-    /// Something said in SQL; PostgreSQL may be away, or go away meanwhile, and then it did not happen.
+    /// Something said in SQL; PostgreSQL may be away, or go away meanwhile, and then it did not
+    /// happen.
     async fn with_admin(&self, kind: Kind, lasts: Duration, sql: &str) -> anyhow::Result<()> {
         if self.ground_busy.try_lock().is_err() {
             return Ok(());
@@ -190,10 +191,12 @@ impl World {
             Kind::HalfOpen => {
                 proxy.half_open();
                 sleep(lasts).await;
-                // What was swallowed is missing in the middle of each stream: no such connection may go on.
+                // What was swallowed is missing in the middle of each stream: no such connection
+                // may go on.
                 proxy.cut();
             }
-            // The answer to a statement that was its own transaction, or to COMMIT, is cut off at its first bytes.
+            // The answer to a statement that was its own transaction, or to COMMIT, is cut off at
+            // its first bytes.
             Kind::CutCommit if pick.is_multiple_of(2) => {
                 proxy.cut_after(Direction::ToClient, pick % 64);
                 sleep(Duration::from_millis(300)).await;

@@ -100,7 +100,8 @@ impl Ground {
         text.lines().next()?.trim().parse().ok().map(Pid::from_raw)
     }
 
-    /// Ends the postmaster: killed, its data as a power cut leaves them but for the kernel's memory; or told to restart.
+    /// Ends the postmaster: killed, its data as a power cut leaves them but for the kernel's
+    /// memory; or told to restart.
     pub(crate) async fn end_postmaster(&self, signal: Signal) -> anyhow::Result<()> {
         let before = self.postmaster().context("PostgreSQL does not run")?;
         kill(before, signal)?;
@@ -222,7 +223,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A directory for everything of a run. PostgreSQL may run as another user, who must be able to enter it.
+/// A directory for everything of a run. PostgreSQL may run as another user, who must be able to
+/// enter it.
 pub(crate) fn directory(seed: u64) -> anyhow::Result<PathBuf> {
     let dir = std::env::temp_dir().join(format!("reveille-chaos-{}-{seed}", std::process::id()));
     DirBuilder::new().mode(0o711).create(&dir).with_context(|| format!("cannot make {}", dir.display()))?;

@@ -1,8 +1,9 @@
 //! What happened, as those who did it saw it.
 //!
-//! Append-only: an intent is written before a call and its outcome after it, so that whoever is killed in between leaves an
-//! intent without an outcome, which the checker takes for "nobody knows". Every message carries a key of its own. A history
-//! is kept in memory for the checker and in a file, a line of JSON for each record, for whoever wants to read it.
+//! Append-only: an intent is written before a call and its outcome after it, so that whoever is
+//! killed in between leaves an intent without an outcome, which the checker takes for "nobody
+//! knows". Every message carries a key of its own. A history is kept in memory for the checker and
+//! in a file, a line of JSON for each record, for whoever wants to read it.
 //!
 //! Next: [`super::checker`].
 

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::clock::{Micros, seconds};
 use super::history::Promise;
 
-/// How long a claim lasts in every queue here. Long enough for a consumer on a busy machine, short enough to be outlived.
+/// How long a claim lasts in every queue here. Long enough for a consumer on a busy machine, short
+/// enough to be outlived.
 pub(crate) const LEASE_S: u64 = 3;
 pub(crate) const LEASE: Micros = seconds(LEASE_S);
 

@@ -1,9 +1,12 @@
-//! Everything is killed, stopped, cut off and restarted while it works, and a ledger says whether anything was lost.
+//! Everything is killed, stopped, cut off and restarted while it works, and a ledger says whether
+//! anything was lost.
 //!
-//! Starts a PostgreSQL of its own and three servers, each behind a proxy; drives producers, consumers, transactions, jobs and
-//! orchestrations in processes of their own; hurts all of them by a plan that a seed decides; writes down what everybody
-//! saw; heals everything, lets the queues run empty, and judges the history. Figures that must be 0 are the checker's columns
-//! (`checker.rs`). On failure everything is kept, and the story of a message that was wronged is told.
+//! Starts a PostgreSQL of its own and three servers, each behind a proxy; drives producers,
+//! consumers, transactions, jobs and orchestrations in processes of their own; hurts all of them by
+//! a plan that a seed decides; writes down what everybody saw; heals everything, lets the queues
+//! run empty, and judges the history. Figures that must be 0 are the checker's columns
+//! (`checker.rs`). On failure everything is kept, and the story of a message that was wronged is
+//! told.
 
 mod calls;
 mod checker;
@@ -51,7 +54,8 @@ pub use options::Options;
 const NODES: usize = 3;
 /// Producers wait while a group is further behind than this.
 const BACKLOG_MAX: u64 = 15_000;
-/// What is ready is delivered within a lease and a heartbeat; the rest is for a machine that has other work.
+/// What is ready is delivered within a lease and a heartbeat; the rest is for a machine that has
+/// other work.
 const DRAINING: Duration = Duration::from_secs(90);
 
 /// One run as it was told, or two where a primary dies: what came of it.
@@ -91,7 +95,8 @@ impl Run<'_> {
         Ok(report)
     }
 
-    /// Runs and checks. What is left of a run that broke a promise is kept if `keep` says so, and its story told.
+    /// Runs and checks. What is left of a run that broke a promise is kept if `keep` says so, and
+    /// its story told.
     async fn go(self, keep: bool) -> anyhow::Result<(Verdict, Vec<Record>, String)> {
         let dir = ground::directory(self.seed)?;
         let kept = || format!("everything is kept in {}", dir.display());
@@ -212,7 +217,8 @@ fn fault_span(options: &Options) -> Duration {
     options.span().saturating_sub(calm_span(options))
 }
 
-/// Holds producers back while consumers are behind, and looks for stranded groups in every snapshot it can get.
+/// Holds producers back while consumers are behind, and looks for stranded groups in every snapshot
+/// it can get.
 async fn attend(world: &World) {
     loop {
         if let Ok(admin) = world.ground.admin().await {
@@ -229,7 +235,8 @@ async fn attend(world: &World) {
     }
 }
 
-/// Some seconds before the first message that the group has not settled, so that no seek can skip one.
+/// Some seconds before the first message that the group has not settled, so that no seek can skip
+/// one.
 const PAST: &str = "
     select to_char((coalesce(min(segment.at), clock_timestamp()) - interval '4 s') at time zone 'utc',
                    'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')
@@ -251,7 +258,8 @@ async fn seek_now_and_then(world: &World) {
     }
 }
 
-/// Heals everything, lets the queues run empty, measures wakes in the calm, sends everybody home, asks what is left.
+/// Heals everything, lets the queues run empty, measures wakes in the calm, sends everybody home,
+/// asks what is left.
 async fn wind_down(world: &World, calm: Duration, dir: &Path) -> anyhow::Result<()> {
     progress("healing and draining");
     world.history.note(Event::Phase { phase: Phase::Draining });

@@ -27,7 +27,8 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let mut typed = std::env::args_os().skip(1).peekable();
-    // The supervisor of the private PostgreSQL is this program again, and so is everybody who takes part in the run.
+    // The supervisor of the private PostgreSQL is this program again, and so is everybody who takes
+    // part in the run.
     if typed.next_if(|word| word == supervisor::WORD).is_some() {
         return supervisor::run(typed.collect::<Vec<OsString>>());
     }

@@ -46,7 +46,8 @@ impl Node {
         format!("host=127.0.0.1 port={} user=postgres dbname=postgres", self.proxy.port())
     }
 
-    /// Starts a life, with a clock that is wrong by so many seconds if that is wanted. Tries until PostgreSQL is there.
+    /// Starts a life, with a clock that is wrong by so many seconds if that is wanted. Tries until
+    /// PostgreSQL is there.
     pub(crate) async fn spawn(&self, clock_offset_s: Option<i64>) -> anyhow::Result<Child> {
         let end = Instant::now() + STARTING;
         loop {

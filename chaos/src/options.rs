@@ -20,7 +20,8 @@ pub struct Options {
     #[arg(long)]
     pub(crate) seconds: Option<u64>,
 
-    /// Only these faults, with commas between; also `disk-full` (on a small disk, as root), `promotion` (with a standby) and `none`.
+    /// Only these faults, with commas between; also `disk-full` (on a small disk, as root),
+    /// `promotion` (with a standby) and `none`.
     #[arg(long, value_delimiter = ',')]
     pub(crate) faults: Vec<String>,
 

@@ -1,4 +1,5 @@
-//! Which faults happen, when, to whom and for how long: decided by a seed alone, before anything runs.
+//! Which faults happen, when, to whom and for how long: decided by a seed alone, before anything
+//! runs.
 
 use std::time::Duration;
 
@@ -81,7 +82,8 @@ impl Kind {
         name.starts_with("kill-") && name != Self::KillListener.name()
     }
 
-    /// From and to, in milliseconds; zero for what is over at once. What is killed stays away for so long.
+    /// From and to, in milliseconds; zero for what is over at once. What is killed stays away for
+    /// so long.
     fn lasts(self) -> (u64, u64) {
         match self {
             Self::KillServer => (0, 600),

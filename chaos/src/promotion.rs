@@ -1,7 +1,8 @@
 //! The primary dies and its standby takes over, once with synchronous replication and once without.
 //!
-//! With it, nothing that was answered may be missing. Without it, what the standby had not received is gone: that is the
-//! database's own promise, and it is told as a figure of its own, not held against the queue.
+//! With it, nothing that was answered may be missing. Without it, what the standby had not received
+//! is gone: that is the database's own promise, and it is told as a figure of its own, not held
+//! against the queue.
 
 use std::fs;
 use std::path::Path;
@@ -75,7 +76,8 @@ pub(crate) async fn promote(world: &World, standby: &Ground, replication: Replic
     };
     let there = Plain::connect(&standby.own_url()).await?;
     let receiver = if replication == Replication::Asynchronous { Some(pause_receiver(&there).await?) } else { None };
-    // A moment in which the primary goes on and the standby hears nothing of it, if nobody waits for it.
+    // A moment in which the primary goes on and the standby hears nothing of it, if nobody waits
+    // for it.
     sleep(Duration::from_millis(700)).await;
     note(Edge::Begin);
     world.ground.kill_for_good()?;

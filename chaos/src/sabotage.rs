@@ -23,7 +23,8 @@ pub(crate) async fn commit(world: &World, how: Sabotage) -> anyhow::Result<()> {
     }
 }
 
-/// A holder that overslept acks after another has the message, and the database lets it: its lease was written back.
+/// A holder that overslept acks after another has the message, and the database lets it: its lease
+/// was written back.
 async fn unfence(world: &World, caller: &mut Caller<'_>) -> anyhow::Result<()> {
     let (place, group) = (Place::new(TRAP.name, "fence"), TRAP.groups[0].0);
     caller.push(&place).await?;

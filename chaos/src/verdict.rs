@@ -48,7 +48,8 @@ pub(crate) fn report(verdict: &Verdict, history: &[Record], version: String, too
     report
 }
 
-/// What asynchronous replication lost when its primary died: a promise that the database does not make.
+/// What asynchronous replication lost when its primary died: a promise that the database does not
+/// make.
 pub(crate) fn tell_of_loss(report: &mut Report, verdict: &Verdict) {
     report.row(
         "asynchronous standby: pushes answered and gone",

@@ -23,8 +23,6 @@ Usage: cargo xtask <task>
 
   tidy          check the rules of this repository that no compiler knows
   tidy --list   print each check and its reason
-  tidy --wide-comments
-                print xtask/comment-width.txt as it should be
   --help        print this text
 
 Exit status: 0 nothing to say, 1 faults found, 2 wrong use or a tree that cannot be read.
@@ -36,7 +34,6 @@ enum Task {
     Help,
     Tidy,
     ListChecks,
-    ListWideComments,
 }
 
 fn main() -> ExitCode {
@@ -57,7 +54,6 @@ fn task(words: &[&str]) -> Option<Task> {
         ["--help" | "-h" | "help"] | ["tidy", "--help" | "-h"] => Some(Task::Help),
         ["tidy"] => Some(Task::Tidy),
         ["tidy", "--list"] => Some(Task::ListChecks),
-        ["tidy", "--wide-comments"] => Some(Task::ListWideComments),
         _ => None,
     }
 }
@@ -66,7 +62,6 @@ fn run(task: &Task) -> anyhow::Result<ExitCode> {
     match task {
         Task::Help => print!("{HELP}"),
         Task::ListChecks => print!("{}", tidy::list()),
-        Task::ListWideComments => print!("{}", tidy::wide_comments(&this_tree()?)),
         Task::Tidy => {
             let report = tidy::run(&this_tree()?);
             print!("{report}");
@@ -88,7 +83,6 @@ mod tests {
     fn each_task_is_asked_for_by_its_words() {
         assert_eq!(task(&["tidy"]), Some(Task::Tidy));
         assert_eq!(task(&["tidy", "--list"]), Some(Task::ListChecks));
-        assert_eq!(task(&["tidy", "--wide-comments"]), Some(Task::ListWideComments));
         assert_eq!(task(&["--help"]), Some(Task::Help));
     }
 

@@ -16,7 +16,6 @@ mod machine_paths;
 mod module_docs;
 mod numbering;
 mod path_words;
-mod ratchet;
 mod report;
 mod retired_words;
 mod sleeps;
@@ -54,7 +53,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "comment-width",
-        reason: "a comment is read beside its code, in half a screen; wide ones may only become fewer",
+        reason: "a comment is read beside its code, in half a screen",
         judge: comment_width::check,
     },
     Check {
@@ -105,11 +104,6 @@ const CHECKS: &[Check] = &[
 pub(crate) fn run(tree: &Tree) -> Report {
     let found = |check: &'static Check| (check.judge)(tree).into_iter().map(move |fault| (fault, check.name));
     Report::new(CHECKS.iter().flat_map(found).collect(), tree.paths().count(), CHECKS.len())
-}
-
-/// The list of files with wide comments, as it should be committed.
-pub(crate) fn wide_comments(tree: &Tree) -> String {
-    comment_width::list(tree)
 }
 
 /// The table of checks, one line each.

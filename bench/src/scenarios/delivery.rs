@@ -1,8 +1,9 @@
 //! Over HTTP from a push to the consumer that waits for it.
 //!
-//! A hundred messages a second go to one queue with two consumer groups, so both see the same messages in the same
-//! seconds: in one, a few consumers are parked in long polls; in the other, one asks every 100 ms without waiting. Time
-//! begins when the push is sent and ends when the message is in the consumer's hands; acks are made and not counted.
+//! A hundred messages a second go to one queue with two consumer groups, so both see the same
+//! messages in the same seconds: in one, a few consumers are parked in long polls; in the other,
+//! one asks every 100 ms without waiting. Time begins when the push is sent and ends when the
+//! message is in the consumer's hands; acks are made and not counted.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
 //! What the ground gives, before any queue stands on it.
 //!
-//! Four pairs, each measured in alternating rounds on one durable cluster: one statement at a time against 64 in flight
-//! on the same connection; commits alone and together; NOTIFY from one connection to another; and 100 callers with one
-//! row each, a statement for everyone against fused statements.
+//! Four pairs, each measured in alternating rounds on one durable cluster: one statement at a time
+//! against 64 in flight on the same connection; commits alone and together; NOTIFY from one
+//! connection to another; and 100 callers with one row each, a statement for everyone against fused
+//! statements.
 
 mod fused;
 

@@ -1,8 +1,9 @@
 //! What one server does over HTTP, and what it costs.
 //!
-//! Server, PostgreSQL and the load share one machine, as separate processes. Every push is durable before it is answered
-//! and brings a transaction id, as official clients' do; pops with leases ack every message by name. Beside it, in the same
-//! rounds ([`beside`]), [`single`]: servers that run one statement for each request.
+//! Server, PostgreSQL and the load share one machine, as separate processes. Every push is durable
+//! before it is answered and brings a transaction id, as official clients' do; pops with leases ack
+//! every message by name. Beside it, in the same rounds ([`beside`]), [`single`]: servers that run
+//! one statement for each request.
 
 mod beside;
 mod load;
@@ -95,7 +96,8 @@ struct Field<'b> {
 }
 
 impl Field<'_> {
-    /// Everything on queues of so many partitions; the costs of a push and of pop and ack in batches of 100.
+    /// Everything on queues of so many partitions; the costs of a push and of pop and ack in
+    /// batches of 100.
     async fn partitions(&self, partitions: usize, report: &mut Report) -> anyhow::Result<[Measured; 2]> {
         let queue = Queue::new(&format!("p{partitions}"), partitions);
         Load::new(self.serving, queue.clone(), 1).await?.make_partitions().await?;

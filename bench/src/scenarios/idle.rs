@@ -1,7 +1,8 @@
 //! What a process that waits asks of the database.
 //!
-//! One process with 16 dispatchers and 1,000 waited keys, whose waiters give up every 30 s and come back, beside a worker
-//! that polls one queue every 50 ms. Every statement of either is counted by PostgreSQL itself, utility ones too.
+//! One process with 16 dispatchers and 1,000 waited keys, whose waiters give up every 30 s and come
+//! back, beside a worker that polls one queue every 50 ms. Every statement of either is counted by
+//! PostgreSQL itself, utility ones too.
 
 use std::time::{Duration, Instant};
 

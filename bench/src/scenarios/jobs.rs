@@ -1,10 +1,12 @@
-//! Jobs that do nothing: our queue beside awa, `graphile_worker` and apalis-postgres, in one run on one durable cluster.
+//! Jobs that do nothing: our queue beside awa, `graphile_worker` and apalis-postgres, in one run on
+//! one durable cluster.
 //!
-//! Every queue has its own database, a process that enqueues and up to four that work, through its own client. A producer
-//! puts back what was worked, so that the queue stays as deep as it is: what is measured is what can be kept up. Rounds
-//! alternate between the queues, so that a noisy minute hits all of them. Each is measured with the settings its
-//! documentation gives to whoever sets nothing, and with some chosen for throughput; those were not searched for. At the end our own
-//! is killed at work, and handed a job whose transaction was open for long.
+//! Every queue has its own database, a process that enqueues and up to four that work, through its
+//! own client. A producer puts back what was worked, so that the queue stays as deep as it is: what
+//! is measured is what can be kept up. Rounds alternate between the queues, so that a noisy minute
+//! hits all of them. Each is measured with the settings its documentation gives to whoever sets
+//! nothing, and with some chosen for throughput; those were not searched for. At the end our own is
+//! killed at work, and handed a job whose transaction was open for long.
 
 mod faults;
 mod ours;

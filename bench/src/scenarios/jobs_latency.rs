@@ -1,8 +1,10 @@
-//! From the commit of a job to the start of its handler, at 200 jobs a second with idle slots, beside the rivals.
+//! From the commit of a job to the start of its handler, at 200 jobs a second with idle slots,
+//! beside the rivals.
 //!
-//! Once enqueued by the process that works, once by another one: ours by a plain SQL statement, as any language has it, the
-//! rivals by their own clients. Both processes read the machine's clock. Then everybody waits, two processes with three
-//! queues each, and PostgreSQL counts what they ask for.
+//! Once enqueued by the process that works, once by another one: ours by a plain SQL statement, as
+//! any language has it, the rivals by their own clients. Both processes read the machine's clock.
+//! Then everybody waits, two processes with three queues each, and PostgreSQL counts what they ask
+//! for.
 
 use std::collections::BTreeMap;
 use std::path::Path;

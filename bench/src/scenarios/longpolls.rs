@@ -1,8 +1,9 @@
 //! Ten thousand long polls on one server.
 //!
-//! The server is a process of its own, the polls come from this one. All of them wait for the same queue, which is the
-//! worst case for a herd, time out and come back. Then single pushes, each of which must answer one of them; then as many
-//! pushes as there are polls, each of which leaves with its answer.
+//! The server is a process of its own, the polls come from this one. All of them wait for the same
+//! queue, which is the worst case for a herd, time out and come back. Then single pushes, each of
+//! which must answer one of them; then as many pushes as there are polls, each of which leaves with
+//! its answer.
 
 mod crowd;
 

@@ -1,7 +1,9 @@
-//! Our queues beside pgmq and beside a table with a state column, in one run on one durable cluster.
+//! Our queues beside pgmq and beside a table with a state column, in one run on one durable
+//! cluster.
 //!
-//! Rounds alternate between the three, so that a noisy minute hits all of them; figures are medians of the rounds' own
-//! ratios. Ours runs with transaction ids and deduplication, as official clients use it; a second column is without.
+//! Rounds alternate between the three, so that a noisy minute hits all of them; figures are medians
+//! of the rounds' own ratios. Ours runs with transaction ids and deduplication, as official clients
+//! use it; a second column is without.
 
 mod growth;
 mod rival;

@@ -1,7 +1,8 @@
 //! Durable orchestrations: our provider for duroxide beside the two others, in one run.
 //!
-//! Three child processes, each with a database of its own on one server, do the same workloads in turn, so that a noisy
-//! minute hits all of them. Statements are counted by PostgreSQL, for each database apart; a stored procedure counts as one.
+//! Three child processes, each with a database of its own on one server, do the same workloads in
+//! turn, so that a noisy minute hits all of them. Statements are counted by PostgreSQL, for each
+//! database apart; a stored procedure counts as one.
 
 mod ceiling;
 mod found;

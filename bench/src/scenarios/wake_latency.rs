@@ -1,8 +1,8 @@
 //! From a commit on one node to a claimed row on another.
 //!
-//! Two nodes with databases of their own on one server, a waiter parked on the second; in the same run the bare NOTIFY
-//! between two connections, which is the floor, and a ring within one process. Then four nodes with 64 waiters, to count
-//! what one push costs.
+//! Two nodes with databases of their own on one server, a waiter parked on the second; in the same
+//! run the bare NOTIFY between two connections, which is the floor, and a ring within one process.
+//! Then four nodes with 64 waiters, to count what one push costs.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,8 @@ use crate::notify;
 
 const NODES: usize = 4;
 const WAITERS: usize = 16;
-/// Below the rate at which hints are coalesced, as on a system that is not busy: when it is, nobody waits for a hint.
+/// Below the rate at which hints are coalesced, as on a system that is not busy: when it is, nobody
+/// waits for a hint.
 const BETWEEN_PUSHES: Duration = Duration::from_millis(10);
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
@@ -38,7 +39,8 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     for round in 1..=bench.rounds() {
         progress(&format!("round {round} of {}: commit to claim, and the bare NOTIFY", bench.rounds()));
         took.extend(commit_to_claim(&nodes[..2], bench.pick(200, 500)).await);
-        // Work that is done leaves the queue; these rows would stay, leased for an hour, in every look's way.
+        // Work that is done leaves the queue; these rows would stay, leased for an hour, in every
+        // look's way.
         admin.batch_execute("truncate todo").await?;
         bare.push(notify::round_trips(&cluster.url(), bench.span()).await?.p50_ms);
     }
@@ -62,7 +64,8 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Milliseconds from the return of the commit on the first node to the lease in the hands of a waiter on the second.
+/// Milliseconds from the return of the commit on the first node to the lease in the hands of a
+/// waiter on the second.
 async fn commit_to_claim(nodes: &[Node], count: usize) -> Vec<f64> {
     let [pusher, taker] = nodes else { return Vec::new() };
     let mut took = Vec::with_capacity(count);

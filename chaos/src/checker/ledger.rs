@@ -82,7 +82,8 @@ pub(super) struct Ledger<'h> {
     pub(super) effects: Vec<(&'h str, Key, u32)>,
     /// Places of groups with something in them at the end.
     pub(super) pending: HashSet<(GroupId, &'h Place)>,
-    /// From when to when PostgreSQL was being killed: claims may be forgotten then, as they are not waited for on disk.
+    /// From when to when PostgreSQL was being killed: claims may be forgotten then, as they are not
+    /// waited for on disk.
     pub(super) crashes: Vec<(Micros, Micros)>,
     pub(super) calm_from: Option<Micros>,
     faults: BTreeMap<String, u64>,
@@ -262,7 +263,8 @@ impl<'h> Ledger<'h> {
     }
 }
 
-/// The kinds of faults after which a claim may be forgotten: PostgreSQL ends without writing what nobody waits for.
+/// The kinds of faults after which a claim may be forgotten: PostgreSQL ends without writing what
+/// nobody waits for.
 const CRASHES: [&str; 3] = ["kill-postmaster", "disk-full", "promotion"];
 
 fn range(sorted: &[(GroupId, Key, u32)], group: GroupId, key: Key) -> &[(GroupId, Key, u32)] {

@@ -59,7 +59,8 @@ fn judge(ledger: &Ledger<'_>, key: Key, (first, second): (&Delivery<'_>, &Delive
     }
 }
 
-/// A success that was answered before this delivery was even asked for, and was not undone by a seek.
+/// A success that was answered before this delivery was even asked for, and was not undone by a
+/// seek.
 fn acked_before<'l, 'h>(
     ledger: &'l Ledger<'h>,
     group: GroupId,

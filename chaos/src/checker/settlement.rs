@@ -77,10 +77,12 @@ pub(super) fn one_success(ledger: &Ledger<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Deliveries of one place and group in the order they were written down, with the latest beginning of a pop so far.
+/// Deliveries of one place and group in the order they were written down, with the latest beginning
+/// of a pop so far.
 type Handed = HashMap<(GroupId, Place), Vec<(Micros, Micros)>>;
 
-/// Nothing is accepted under a lease once a pop that began after its delivery has brought another, or after a seek.
+/// Nothing is accepted under a lease once a pop that began after its delivery has brought another,
+/// or after a seek.
 pub(super) fn no_stale_success(ledger: &Ledger<'_>, verdict: &mut Verdict) {
     let handed = handed_out(ledger);
     let mut held: HashMap<(GroupId, &Place, &str), &Delivery<'_>> = HashMap::new();
@@ -120,7 +122,8 @@ fn handed_out(ledger: &Ledger<'_>) -> Handed {
     handed
 }
 
-/// What is told by rows of its own happened once if it was answered, and not at all if it was undone.
+/// What is told by rows of its own happened once if it was answered, and not at all if it was
+/// undone.
 pub(super) fn effects(ledger: &Ledger<'_>, verdict: &mut Verdict) {
     let times: HashMap<(&str, Key), u32> =
         ledger.effects.iter().map(|&(queue, key, times)| ((queue, key), times)).collect();

@@ -213,7 +213,8 @@ fn a_late_ack_that_is_refused_is_as_it_should_be() {
 
 #[test]
 fn an_answer_that_was_read_late_is_no_later_lease() {
-    // A process that was stopped reads, after its lease has ended, what was claimed for it long before.
+    // A process that was stopped reads, after its lease has ended, what was claimed for it long
+    // before.
     let mut script = Script::leased();
     script.pushed(&[1]);
     let asked = script.now;

@@ -7,7 +7,8 @@ use super::{Column, Verdict};
 use crate::clock::{Micros, seconds};
 use crate::history::{Key, Promise};
 
-/// A hint that is lost with a dying peer costs one heartbeat of 12 s. The rest is for a machine with other work.
+/// A hint that is lost with a dying peer costs one heartbeat of 12 s. The rest is for a machine
+/// with other work.
 const BOUND: Micros = seconds(16);
 
 pub(super) fn in_time(ledger: &Ledger<'_>, verdict: &mut Verdict) {

@@ -12,7 +12,8 @@ use crate::clock::now;
 use crate::history::{Edge, Event, Key, Keys, Outcome, Place, Word};
 use crate::layout::{LEASE_S, Manner};
 
-/// How long a pop waits, in milliseconds: shorter than a lease, so that histories tell which of two claims was first.
+/// How long a pop waits, in milliseconds: shorter than a lease, so that histories tell which of two
+/// claims was first.
 const WAIT_MS: u64 = 1500;
 /// How often an ack without an answer is said again.
 const ACK_TRIES: u32 = 8;

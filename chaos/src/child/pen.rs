@@ -28,7 +28,8 @@ impl Pen {
         (first..self.next_key).collect()
     }
 
-    /// One write for a line: a process that is killed leaves whole lines, or an end that is not one.
+    /// One write for a line: a process that is killed leaves whole lines, or an end that is not
+    /// one.
     pub(super) fn write(&self, event: Event) {
         let record = Record { at: now(), by: self.actor, event };
         if let Ok(mut line) = serde_json::to_string(&record) {

@@ -66,7 +66,8 @@ impl Producer {
                 let told: Vec<Told> = serde_json::from_slice(&reply.body).unwrap_or_default();
                 let read = |told: &Told| match told.status.as_str() {
                     "queued" | "duplicate" | "buffered" => Outcome::Ok,
-                    // One item of several that failed says why in words; none of them says for sure that it is not there.
+                    // One item of several that failed says why in words; none of them says for sure
+                    // that it is not there.
                     _ => Outcome::Unknown,
                 };
                 let mut outcomes: Vec<Outcome> = told.iter().map(read).collect();

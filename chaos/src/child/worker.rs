@@ -1,4 +1,5 @@
-//! Runs jobs. Each leaves its mark in the transaction that completes it, so a mark is there once or not at all.
+//! Runs jobs. Each leaves its mark in the transaction that completes it, so a mark is there once or
+//! not at all.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! Many clients at once, and the books afterwards.
 //!
-//! Pushers write through the library and by SQL; consumers of three groups complete, fail, retry, bury, release, abandon and
-//! come back too late. Everybody writes down what it asked and what it was told; `books` checks that these notes can all be
-//! true together, and a watcher asks all the time whether something waits unannounced.
+//! Pushers write through the library and by SQL; consumers of three groups complete, fail, retry,
+//! bury, release, abandon and come back too late. Everybody writes down what it asked and what it
+//! was told; `books` checks that these notes can all be true together, and a watcher asks all the
+//! time whether something waits unannounced.
 
 mod books;
 mod consumer;
@@ -52,7 +53,8 @@ pub(crate) struct PushNote {
 pub(crate) enum Fate {
     /// It is at this place.
     Stored(i64),
-    /// It comes to its partition after its transaction's commit, unless its transaction id was seen.
+    /// It comes to its partition after its transaction's commit, unless its transaction id was
+    /// seen.
     Sent,
     /// It must not be anywhere.
     Refused,
@@ -79,7 +81,8 @@ impl Notes {
     }
 }
 
-/// Lets everybody loose for a while, or until the watcher has seen enough, drains the queue, and says what is wrong.
+/// Lets everybody loose for a while, or until the watcher has seen enough, drains the queue, and
+/// says what is wrong.
 pub(crate) async fn run(world: &World, time: Duration, seed: u64) -> Faults {
     let client = world.db.client().await;
     make_queue(&client).await;

@@ -31,7 +31,8 @@ use crate::remote::Remote;
 /// Do what was typed.
 pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
     if matches!(args.command, Command::Config { question: Question::Default }) {
-        // A reference that cannot be printed because the configuration is broken would be of little help.
+        // A reference that cannot be printed because the configuration is broken would be of little
+        // help.
         output::print(DEFAULTS)?;
         return Ok(Exit::Done.into());
     }
@@ -67,7 +68,8 @@ fn warn_of_slips(effective: &Effective) {
 fn block_on(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = Runtime::new().map_err(|error| Failure::refused(format!("cannot start threads: {error}")))?;
     let done = runtime.block_on(work);
-    // A start of the private server that was given up on ends with the process; waiting for it would be a hang.
+    // A start of the private server that was given up on ends with the process; waiting for it
+    // would be a hang.
     runtime.shutdown_background();
     done
 }

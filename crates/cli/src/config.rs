@@ -1,8 +1,8 @@
 //! What was said, put together: typed values, or every fault at once.
 //!
-//! Four layers: the built-in default file, a configuration file, the environment, flags. Whatever their source, values
-//! are texts until [`Config::read`] turns them into what the services take, so there is one parser and one kind of
-//! fault. The default file is the list of what may be set.
+//! Four layers: the built-in default file, a configuration file, the environment, flags. Whatever
+//! their source, values are texts until [`Config::read`] turns them into what the services take, so
+//! there is one parser and one kind of fault. The default file is the list of what may be set.
 //!
 //! Next: [`layers`] gathers, [`reader`] types.
 
@@ -152,7 +152,8 @@ impl Config {
     /// What only the services can judge.
     fn check(&self, faults: &mut Faults) {
         if self.database.url.is_none() && self.database.listen_url.is_some() {
-            // Starting a private server instead would hide that half of the configuration is missing.
+            // Starting a private server instead would hide that half of the configuration is
+            // missing.
             faults.add("database.listen_url is set and database.url is not; set both or none".to_owned());
         }
         let url = self.database.url.as_deref().unwrap_or(SOME_PLACE);
@@ -221,8 +222,8 @@ impl std::fmt::Debug for DatabaseSettings {
 }
 
 impl PrivateSettings {
-    /// The environment as the settings have it: `reveille-embedded` knows its variables, and the file and flags speak
-    /// through them.
+    /// The environment as the settings have it: `reveille-embedded` knows its variables, and the
+    /// file and flags speak through them.
     pub(crate) fn environment(&self, name: &str) -> Option<OsString> {
         let said = match name {
             "REVEILLE_DATA_DIR" => &self.data_dir,

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-/// A variable, unless it is unset or empty: `REVEILLE_X=` in a shell or a compose file means "not set".
+/// A variable, unless it is unset or empty: `REVEILLE_X=` in a shell or a compose file means "not
+/// set".
 #[expect(clippy::disallowed_methods, reason = "the command line is where the environment comes in")]
 pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())

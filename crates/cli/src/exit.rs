@@ -78,7 +78,8 @@ impl From<DatabaseError> for Failure {
     fn from(error: DatabaseError) -> Self {
         let exit = match &error {
             DatabaseError::Options(_) => Exit::WrongUse,
-            // A standby may be promoted one day; whoever typed its address wants to hear that it is none to write to.
+            // A standby may be promoted one day; whoever typed its address wants to hear that it is
+            // none to write to.
             DatabaseError::ReadOnly { .. } => Exit::Refused,
             error if error.is_transient() => Exit::Unreachable,
             _ => Exit::Refused,

@@ -1,7 +1,9 @@
-//! The database a command stands on: the one that was named, or a private one that is started for it.
+//! The database a command stands on: the one that was named, or a private one that is started for
+//! it.
 //!
-//! Promises that [`Ground::close`] leaves nothing running that this command started, and that a command that dies
-//! without it leaves nothing either: the private server's supervisor sees to that.
+//! Promises that [`Ground::close`] leaves nothing running that this command started, and that a
+//! command that dies without it leaves nothing either: the private server's supervisor sees to
+//! that.
 
 use std::time::Duration;
 
@@ -15,10 +17,11 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::remote::{Remote, RemoteError};
 
-/// The database we make in a private server, so that `postgres` stays what everyone expects it to be.
+/// The database we make in a private server, so that `postgres` stays what everyone expects it to
+/// be.
 const OURS: &str = "reveille";
-/// `OURS` is the only name that ever stands here. Not one of the library's files: only a private server needs it, and a
-/// name cannot be a parameter.
+/// `OURS` is the only name that ever stands here. Not one of the library's files: only a private
+/// server needs it, and a name cannot be a parameter.
 const CREATE: Statement =
     Statement { name: "the creation of our database", sql: "create database reveille", types: &[] };
 
@@ -33,8 +36,8 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Connect; without a URL, start the private server first and say so. Whether the schema fits is for the command to
-    /// ask: some remove one that does not.
+    /// Connect; without a URL, start the private server first and say so. Whether the schema fits
+    /// is for the command to ask: some remove one that does not.
     pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
         match &config.database.url {
             Some(url) => {
@@ -77,8 +80,8 @@ impl Ground {
         }
     }
 
-    /// The same for a command that lists or changes what is there: it makes no database, and starts none beside that of a running
-    /// server, whose jobs it would not see.
+    /// The same for a command that lists or changes what is there: it makes no database, and starts
+    /// none beside that of a running server, whose jobs it would not see.
     pub(crate) async fn with_existing<T, E: Into<Failure>>(
         config: &Config,
         work: impl AsyncFnOnce(&Database) -> Result<T, E>,
@@ -129,8 +132,8 @@ async fn connect_or_create(config: &Config, embedded: &Embedded) -> Result<Datab
         Err(DatabaseError::MissingDatabase { .. }) => {}
         connected => return connected,
     }
-    // By no settings but the library's own: `create database` works neither inside the transactions of the mode
-    // `pooled` nor within a short limit on statements.
+    // By no settings but the library's own: `create database` works neither inside the transactions
+    // of the mode `pooled` nor within a short limit on statements.
     let server = Database::connect(DatabaseOptions::new(embedded.connection_string("postgres"))).await?;
     let created = create(&server).await;
     server.close().await;

@@ -1,7 +1,8 @@
 //! The `reveille` command.
 //!
-//! Reads what was typed, the environment and the configuration file, composes the services of the other crates, and
-//! prints. Holds no logic of its own: a question that is worth asking is asked by the library.
+//! Reads what was typed, the environment and the configuration file, composes the services of the
+//! other crates, and prints. Holds no logic of its own: a question that is worth asking is asked by
+//! the library.
 //!
 //! Modules in the order a run goes through them.
 
@@ -25,8 +26,9 @@ use clap::Parser;
 use args::Args;
 use exit::Failure;
 
-/// Gives memory back to the system some seconds after a burst. The C library's allocator keeps whole arenas for the few small
-/// objects that are still in use among those that were freed: after a burst of large pushes six times what was needed.
+/// Gives memory back to the system some seconds after a burst. The C library's allocator keeps
+/// whole arenas for the few small objects that are still in use among those that were freed: after
+/// a burst of large pushes six times what was needed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,7 +1,8 @@
 //! What goes where: data to standard output, talk and logs to standard error.
 //!
-//! A reader that has gone is no failure of ours. Data that cannot be written for another reason, as to a full disk, is:
-//! half a script must not look like a whole one. What is only talk is never worth failing for.
+//! A reader that has gone is no failure of ours. Data that cannot be written for another reason, as
+//! to a full disk, is: half a script must not look like a whole one. What is only talk is never
+//! worth failing for.
 
 use std::fmt::{Debug, Write as _};
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -77,7 +78,8 @@ pub(crate) fn shell_word(text: &str) -> String {
     }
 }
 
-/// A word with characters that would steer the terminal it is shown on, in the way of bash, zsh and POSIX 2024: `$'a\x1b'`.
+/// A word with characters that would steer the terminal it is shown on, in the way of bash, zsh and
+/// POSIX 2024: `$'a\x1b'`.
 fn escaped_word(text: &str) -> String {
     let mut word = String::from("$'");
     for letter in text.chars() {
@@ -100,8 +102,8 @@ fn escaped_word(text: &str) -> String {
 pub(crate) fn start_logs(log: Log, usual: LevelFilter) {
     let colours = std::io::stderr().is_terminal() && environment::variable("NO_COLOR").is_none();
     let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(log.level.unwrap_or(usual));
-    // It would tell of a log that cannot be written on standard error too, and panic because that fails: a server must
-    // not end because whoever read its logs did.
+    // It would tell of a log that cannot be written on standard error too, and panic because that
+    // fails: a server must not end because whoever read its logs did.
     let logs = logs.log_internal_errors(false);
     let _ = match log.format {
         LogFormat::Text => logs.with_ansi(colours).fmt_fields(one_line()).try_init(),
@@ -109,8 +111,8 @@ pub(crate) fn start_logs(log: Log, usual: LevelFilter) {
     };
 }
 
-/// Fields of a log line, with nothing in them that ends a line or steers a terminal: clients choose names, and the sentences of
-/// errors repeat them.
+/// Fields of a log line, with nothing in them that ends a line or steers a terminal: clients choose
+/// names, and the sentences of errors repeat them.
 fn one_line() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
     let field = |writer: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
         let text = printable(&format!("{value:?}"));

@@ -1,7 +1,7 @@
 //! A running server, asked over HTTP.
 //!
-//! One connection for each question. Promises that every question ends: with the server's answer, or with a sentence that
-//! says whether asking again may help. Knows nothing of queues.
+//! One connection for each question. Promises that every question ends: with the server's answer,
+//! or with a sentence that says whether asking again may help. Knows nothing of queues.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! The queue of activities.
 //!
-//! Owns the claim of activities for worker slots, with tags and sessions, and what becomes of them. Promises that an
-//! activity is held by one slot at a time, and one session's activities by one owner.
+//! Owns the claim of activities for worker slots, with tags and sessions, and what becomes of them.
+//! Promises that an activity is held by one slot at a time, and one session's activities by one
+//! owner.
 //!
 //! Next: [`crate::lane`].
 
@@ -53,7 +54,8 @@ pub(crate) struct Task {
     pub(crate) token: String,
     pub(crate) text: String,
     pub(crate) attempt: u32,
-    /// The history of its instance, as it was when the glance `begun`; `None` if it must be asked for.
+    /// The history of its instance, as it was when the glance `begun`; `None` if it must be asked
+    /// for.
     pub(crate) events: Option<Vec<String>>,
     pub(crate) begun: u64,
 }
@@ -167,8 +169,9 @@ impl Activities {
         self.store.once(OPERATION, &ENQUEUE_ACTIVITY, &params).await.map(drop)
     }
 
-    /// Remove an activity and send its outcome. Says whether it was sent. A second try that finds the activity gone takes
-    /// the first for done: it was, or it was cancelled, and then nobody waits for the outcome.
+    /// Remove an activity and send its outcome. Says whether it was sent. A second try that finds
+    /// the activity gone takes the first for done: it was, or it was cancelled, and then nobody
+    /// waits for the outcome.
     pub(crate) async fn settle(&self, token: &str, completion: Option<&WorkItem>) -> Result<bool, ProviderError> {
         let (instance, text) = outcome(completion)?;
         let settled = self.store.settle(ACK, &SETTLE_ACTIVITY, &[&token, &instance, &text]).await?;
@@ -222,7 +225,8 @@ fn lost() -> ProviderError {
 }
 
 impl Task {
-    /// `None` for a row without an activity. Statements that bring the history say when they `begun`.
+    /// `None` for a row without an activity. Statements that bring the history say when they
+    /// `begun`.
     fn of(row: &Row, begun: Option<u64>) -> Option<Self> {
         Some(Self {
             token: row.get::<_, Option<String>>("lock_token")?,

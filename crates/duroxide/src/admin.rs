@@ -1,7 +1,7 @@
 //! duroxide's `ProviderAdmin`: what operators and gauges ask.
 //!
-//! Owns no state. Promises that deletion and pruning are all or nothing, and that a turn under way on a deleted instance
-//! can no longer be committed.
+//! Owns no state. Promises that deletion and pruning are all or nothing, and that a turn under way
+//! on a deleted instance can no longer be committed.
 
 use async_trait::async_trait;
 use duroxide::Event;

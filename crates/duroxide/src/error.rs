@@ -1,7 +1,7 @@
 //! From the database's errors to duroxide's.
 //!
-//! Promises that what may pass by itself is `retryable`, so that the runtime never fails a workflow over a failover.
-//! Everything else is permanent and says why, with the server's own words.
+//! Promises that what may pass by itself is `retryable`, so that the runtime never fails a workflow
+//! over a failover. Everything else is permanent and says why, with the server's own words.
 
 use std::error::Error;
 

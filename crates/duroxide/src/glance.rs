@@ -1,10 +1,12 @@
 //! What a reader is about to ask for next.
 //!
-//! duroxide's client asks for an instance's history and then, at once, for its custom status, again and again while it
-//! waits. A worker slot takes an activity and then, at once, asks for the history of its instance. Owns the status that came
-//! along with the history, and the history that came along with the activity, each for the one question that follows.
-//! Promises that it is at most [`FRESH`] old, is given once, and is never older than a turn that this process has committed:
-//! a look at both, as if they had been asked for together. A history is given only to the task that took the activity.
+//! duroxide's client asks for an instance's history and then, at once, for its custom status, again
+//! and again while it waits. A worker slot takes an activity and then, at once, asks for the
+//! history of its instance. Owns the status that came along with the history, and the history that
+//! came along with the activity, each for the one question that follows. Promises that it is at
+//! most [`FRESH`] old, is given once, and is never older than a turn that this process has
+//! committed: a look at both, as if they had been asked for together. A history is given only to
+//! the task that took the activity.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,7 +64,8 @@ impl Glances {
         self.state().commits
     }
 
-    /// After it; of version 0 for an instance without one. Not kept when a turn of it was committed meanwhile.
+    /// After it; of version 0 for an instance without one. Not kept when a turn of it was committed
+    /// meanwhile.
     pub(crate) fn keep(&self, begun: u64, instance: &str, status: Status) {
         let now = Instant::now();
         let state = &mut *self.state();

@@ -10,12 +10,14 @@
 //! # }
 //! ```
 //!
-//! Two queues, one path: a fetch is a demand to the queue's dispatcher (`lane`), which looks once for everybody when it is
-//! rung and sleeps otherwise. A turn or an activity is claimed with `skip locked`, held under a token until a time by the
-//! database's clock, and settled in one statement that compares the token while it writes.
+//! Two queues, one path: a fetch is a demand to the queue's dispatcher (`lane`), which looks once
+//! for everybody when it is rung and sleeps otherwise. A turn or an activity is claimed with
+//! `skip locked`, held under a token until a time by the database's clock, and settled in one
+//! statement that compares the token while it writes.
 //!
-//! The modules, in the order a work item passes them: `work_item`, `queue` with `turns` and `activities`, `bell` (who must
-//! be woken), `lane` (who gets it), `provider` (the contract), `admin`.
+//! The modules, in the order a work item passes them: `work_item`, `queue` with `turns` and
+//! `activities`, `bell` (who must be woken), `lane` (who gets it), `provider` (the contract),
+//! `admin`.
 
 mod error;
 mod glance;

@@ -21,16 +21,16 @@ pub struct LongPollConfig {
     pub fallback_poll_interval: Duration,
     /// The longest single wait. Default: 30 s.
     pub max_wait_time: Duration,
-    /// What is added to every due time. Default: zero (the seed: 100 ms, for clocks that differ; here
-    /// only delays computed by the database's clock travel, so there is nothing to forgive).
+    /// What is added to every due time. Default: zero (the seed: 100 ms, for clocks that differ;
+    /// here only delays computed by the database's clock travel, so there is nothing to forgive).
     pub timer_grace_period: Duration,
     /// The least time of fallback polling after its latest reason. Default: 10 s (the seed: 60 s).
     pub aggressive_poll_duration: Duration,
     /// How many consecutive rounds must succeed and find nothing before fallback polling ends.
     /// Default: 5; zero counts as one.
     pub aggressive_exit_threshold: u32,
-    /// How long a wake may wait for its claim round although the dispatcher is free; more is a reason
-    /// for fallback polling. Default: 100 ms.
+    /// How long a wake may wait for its claim round although the dispatcher is free; more is a
+    /// reason for fallback polling. Default: 100 ms.
     pub notify_delivery_timeout: Duration,
     /// How many claim rounds a wake costs while several fetches wait. Default:
     /// [`Policy::Competing`], one for all of them; with [`Policy::Broadcast`] every waiting fetch

@@ -1,9 +1,10 @@
 //! Texts that may hold a NUL character, which PostgreSQL's `text` cannot.
 //!
-//! Owns how such a text is stored: every NUL as `U+0001 0`, and every U+0001 as `U+0001 1`. Promises that what is read is
-//! what was written, that different texts stay different, and that a text without either character is stored as it is.
-//! Items and events need none of this: they are JSON, which escapes NUL by itself. Names of instances, sessions and tags
-//! are not translated; the server refuses a NUL there, in words.
+//! Owns how such a text is stored: every NUL as `U+0001 0`, and every U+0001 as `U+0001 1`.
+//! Promises that what is read is what was written, that different texts stay different, and that a
+//! text without either character is stored as it is. Items and events need none of this: they are
+//! JSON, which escapes NUL by itself. Names of instances, sessions and tags are not translated; the
+//! server refuses a NUL there, in words.
 
 use std::borrow::Cow;
 

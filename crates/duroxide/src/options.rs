@@ -1,7 +1,8 @@
 //! How a provider is opened.
 //!
-//! Owns the choices and their defaults. One builder behind every constructor: a database of the provider's own, or one that
-//! is shared with the rest of the program and brings its listener along.
+//! Owns the choices and their defaults. One builder behind every constructor: a database of the
+//! provider's own, or one that is shared with the rest of the program and brings its listener
+//! along.
 //!
 //! Next: [`crate::provider`].
 
@@ -12,7 +13,8 @@ use crate::provider::PostgresProvider;
 
 /// Where a provider's tables are when nobody says.
 const DEFAULT_SCHEMA: &str = "duroxide";
-/// Slots, renewals and clients of a runtime ask at the same time; as many as the other providers have.
+/// Slots, renewals and clients of a runtime ask at the same time; as many as the other providers
+/// have.
 const POOL_SIZE: usize = 10;
 
 /// How a provider is opened.
@@ -48,8 +50,8 @@ impl PostgresProviderOptions {
         self
     }
 
-    /// A database that the program uses already. Its own schema must be migrated: programs find each other there, those that
-    /// wait for work and those that only send it.
+    /// A database that the program uses already. Its own schema must be migrated: programs find
+    /// each other there, those that wait for work and those that only send it.
     ///
     /// Default: none; this or [`url`](Self::url) must be given.
     pub fn database(mut self, database: &Database) -> Self {
@@ -118,7 +120,8 @@ async fn open_own(
     schema: SchemaName,
     config: LongPollConfig,
 ) -> Result<PostgresProvider, DatabaseError> {
-    // Nodes find each other in the tables of the engine, and one that never waits tells those that do.
+    // Nodes find each other in the tables of the engine, and one that never waits tells those that
+    // do.
     database.migrate().await?;
     PostgresProvider::start(&database.with_schema(schema)?, config, true).await
 }

@@ -1,8 +1,8 @@
 //! The provider, as duroxide's runtime and clients see it.
 //!
-//! Owns nothing but the order of things: each method is one call to a queue or to the store, and then the rings that its
-//! commit makes due. Everything that can make work visible rings: a message, an activity, a turn given back or committed,
-//! the end of a lock.
+//! Owns nothing but the order of things: each method is one call to a queue or to the store, and
+//! then the rings that its commit makes due. Everything that can make work visible rings: a
+//! message, an activity, a turn given back or committed, the end of a lock.
 //!
 //! Next: [`crate::turns`], [`crate::activities`], [`crate::lane`].
 
@@ -69,8 +69,8 @@ impl PostgresProvider {
         PostgresProviderOptions::default()
     }
 
-    /// A provider on a database of its own, in the schema `duroxide`. Fetches do not wait. As in the seeds of this crate, the
-    /// environment may limit the connections: `DUROXIDE_PG_POOL_MAX`.
+    /// A provider on a database of its own, in the schema `duroxide`. Fetches do not wait. As in
+    /// the seeds of this crate, the environment may limit the connections: `DUROXIDE_PG_POOL_MAX`.
     pub async fn new(database_url: &str) -> Result<Self, ProviderOpenError> {
         Self::new_with_schema(database_url, None).await
     }
@@ -138,7 +138,8 @@ impl PostgresProvider {
         &self.inner.store.database
     }
 
-    /// Ends waiting fetches and what runs behind them; a database of the provider's own is closed. Safe to call twice.
+    /// Ends waiting fetches and what runs behind them; a database of the provider's own is closed.
+    /// Safe to call twice.
     pub async fn close(&self) {
         self.inner.context.close().await;
         self.inner.closing.close();
@@ -185,8 +186,8 @@ impl PostgresProvider {
         if sent.messages {
             turns.ring().await;
         } else if turns.rings() != rings {
-            // What arrived while it was committed was hidden by its lock; what arrived before, the statement has seen, and
-            // what arrives later rings later.
+            // What arrived while it was committed was hidden by its lock; what arrived before, the
+            // statement has seen, and what arrives later rings later.
             turns.ring_here(Cause::Settled);
         }
         if let Some(delay) = sent.due {

@@ -1,7 +1,8 @@
 //! What the two queues of a provider have in common.
 //!
-//! A queue is claimed from under a key, which decides what may be taken, for an ask, which decides for how long. Everything
-//! that waits, wakes and hands out is written once, for both: see [`crate::lane`].
+//! A queue is claimed from under a key, which decides what may be taken, for an ask, which decides
+//! for how long. Everything that waits, wakes and hands out is written once, for both: see
+//! [`crate::lane`].
 //!
 //! Next: [`crate::turns`], [`crate::activities`].
 
@@ -62,7 +63,8 @@ pub(crate) struct Claimed<L> {
     pub(crate) leases: Vec<L>,
     /// As much was picked as was wanted: there may be more.
     pub(crate) filled: bool,
-    /// Something was left because somebody else has it in hand; he may yet give it up without a word.
+    /// Something was left because somebody else has it in hand; he may yet give it up without a
+    /// word.
     pub(crate) contended: bool,
     /// When there may be something to take next.
     pub(crate) due: Option<Duration>,

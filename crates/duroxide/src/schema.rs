@@ -1,7 +1,8 @@
 //! The tables of a provider, as migrations.
 //!
-//! Owns the numbered texts. Applied by [`Database::migrate_from`](reveille::database::Database::migrate_from) to a schema
-//! that holds nothing else.
+//! Owns the numbered texts. Applied by
+//! [`Database::migrate_from`](reveille::database::Database::migrate_from) to a schema that holds
+//! nothing else.
 //!
 //! Next: [`crate::statements`].
 

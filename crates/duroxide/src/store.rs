@@ -1,8 +1,8 @@
 //! Runs statements, again when that helps.
 //!
-//! Owns the way to the provider's schema. Promises that errors which pass by themselves (a failover, a deadlock, a full
-//! pool) are waited out, as long as the caller says; and that what might have been done is not done twice unless twice is
-//! the same as once.
+//! Owns the way to the provider's schema. Promises that errors which pass by themselves (a
+//! failover, a deadlock, a full pool) are waited out, as long as the caller says; and that what
+//! might have been done is not done twice unless twice is the same as once.
 //!
 //! Next: [`crate::turns`], [`crate::activities`].
 
@@ -17,8 +17,8 @@ use tokio_postgres::Row;
 
 use crate::error::provider_error;
 
-/// How long reads and settlements are tried: longer than a failover takes. A lease that ends meanwhile ends the trying,
-/// because the statement itself says so.
+/// How long reads and settlements are tried: longer than a failover takes. A lease that ends
+/// meanwhile ends the trying, because the statement itself says so.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The tables of one provider.
@@ -63,7 +63,8 @@ impl Store {
         patient(patience).run(work).await.map_err(|error| provider_error(operation, &error))
     }
 
-    /// The same for a settlement: says also whether an earlier try may have done it, because its answer was lost.
+    /// The same for a settlement: says also whether an earlier try may have done it, because its
+    /// answer was lost.
     pub(crate) async fn settle(
         &self,
         operation: &str,

@@ -1,7 +1,7 @@
 //! The names of locks.
 //!
-//! A lock on a turn is named by its nonce and its instance, so that whoever holds it finds the one row it is about. To the
-//! runtime it is an opaque text.
+//! A lock on a turn is named by its nonce and its instance, so that whoever holds it finds the one
+//! row it is about. To the runtime it is an opaque text.
 
 /// As many new names as asked for, known to nobody else.
 pub(crate) fn nonces(count: usize) -> Vec<String> {

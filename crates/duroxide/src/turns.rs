@@ -1,7 +1,8 @@
 //! The queue of turns: instances that have messages.
 //!
-//! Owns the claim of instances for orchestration slots. Promises that an instance is held by one slot at a time, that the
-//! history it is given is newer than the claim, and that nothing that cannot be read is dropped in silence.
+//! Owns the claim of instances for orchestration slots. Promises that an instance is held by one
+//! slot at a time, that the history it is given is newer than the claim, and that nothing that
+//! cannot be read is dropped in silence.
 //!
 //! Next: [`item`], then [`settle`].
 
@@ -43,7 +44,8 @@ pub(crate) struct TurnKey {
 }
 
 impl TurnKey {
-    /// `None` when the filter lets nothing pass. Of several ranges the first counts, as duroxide has it.
+    /// `None` when the filter lets nothing pass. Of several ranges the first counts, as duroxide
+    /// has it.
     pub(crate) fn of(filter: Option<&DispatcherCapabilityFilter>) -> Option<Self> {
         let Some(filter) = filter else { return Some(Self { versions: None }) };
         let range = filter.supported_duroxide_versions.first()?;

@@ -1,6 +1,7 @@
 //! Where work items go, and what the queues must know of them.
 //!
-//! Owns the translation between duroxide's items and the columns beside their text. Refuses items in the wrong queue.
+//! Owns the translation between duroxide's items and the columns beside their text. Refuses items
+//! in the wrong queue.
 
 use duroxide::providers::{ProviderError, WorkItem};
 

@@ -1,8 +1,8 @@
 //! The PostgreSQL binaries a cluster is run with.
 //!
-//! Owns the search and the fetch. An existing cluster decides which major version is looked for; a new one takes the
-//! first supported version in the order option, `PATH`, usual directories, cache, so that what an administrator
-//! installed comes before what we fetched.
+//! Owns the search and the fetch. An existing cluster decides which major version is looked for; a
+//! new one takes the first supported version in the order option, `PATH`, usual directories, cache,
+//! so that what an administrator installed comes before what we fetched.
 //!
 //! Next: [`crate::supervisor`].
 
@@ -36,7 +36,8 @@ impl Binaries {
         Self::locate(&options.clone().download(Download::Forbidden), options.major)
     }
 
-    /// Fetches the pinned package of the wanted major version, even if another installation would do.
+    /// Fetches the pinned package of the wanted major version, even if another installation would
+    /// do.
     pub fn fetch(options: &EmbeddedOptions) -> Result<Self, EmbeddedError> {
         fetch::fetch(options, options.major.unwrap_or(FETCHED_MAJOR))
     }

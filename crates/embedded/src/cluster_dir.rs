@@ -1,7 +1,7 @@
 //! The files of one data directory.
 //!
-//! Owns their names and nothing else: `pg` (the cluster), `run` (the socket), three locks and two logs. Refuses a
-//! directory that something else has filled.
+//! Owns their names and nothing else: `pg` (the cluster), `run` (the socket), three locks and two
+//! logs. Refuses a directory that something else has filled.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, Permissions};
@@ -55,7 +55,8 @@ impl ClusterDir {
         Ok(Self { base: path.canonicalize()? })
     }
 
-    /// The directory of a program that has joined it. One that has vanished since is not made again.
+    /// The directory of a program that has joined it. One that has vanished since is not made
+    /// again.
     pub(crate) fn joined(path: &Path) -> Result<Self, EmbeddedError> {
         let dir = Self { base: path.to_owned() };
         let users = dir.users_lock();
@@ -76,12 +77,13 @@ impl ClusterDir {
 
     fn refuse_foreign(&self) -> Result<(), EmbeddedError> {
         let foreign = |what| Err(EmbeddedError::ForeignDirectory { dir: self.base.clone(), what });
-        // `lost+found` is what an empty file system of its own looks like; `cache` is ours when a user has no home.
+        // `lost+found` is what an empty file system of its own looks like; `cache` is ours when a
+        // user has no home.
         let harmless = |name: &OsStr| name == "lost+found" || name == "cache";
         let mut entries = fs::read_dir(&self.base).map_err(EmbeddedError::file("read", &self.base))?;
         let is_empty = !entries.any(|entry| entry.is_ok_and(|entry| !harmless(&entry.file_name())));
-        // In this order: `users.lock` comes first of all, so whatever another program that starts just now has made,
-        // this has been made before.
+        // In this order: `users.lock` comes first of all, so whatever another program that starts
+        // just now has made, this has been made before.
         if is_empty || self.users_lock().exists() {
             return Ok(());
         }
@@ -127,7 +129,8 @@ impl ClusterDir {
         self.base.join("supervisor.log")
     }
 
-    /// The directory of the socket: `run`, or a short one when the path would not fit a socket address.
+    /// The directory of the socket: `run`, or a short one when the path would not fit a socket
+    /// address.
     pub(crate) fn socket_dir(&self) -> PathBuf {
         let usual = self.base.join("run");
         let longest = usual.join(".s.PGSQL.65535").into_os_string().into_encoded_bytes();
@@ -145,7 +148,8 @@ impl ClusterDir {
         fs::read_to_string(self.pgdata().join("PG_VERSION")).ok()?.trim().parse().ok()
     }
 
-    /// What the pid file says. It may be stale: only a lock or the socket tells whether that server lives.
+    /// What the pid file says. It may be stale: only a lock or the socket tells whether that server
+    /// lives.
     pub(crate) fn postmaster(&self) -> Option<Postmaster> {
         parse_postmaster(&fs::read_to_string(self.pgdata().join("postmaster.pid")).ok()?)
     }
@@ -155,7 +159,8 @@ impl ClusterDir {
         self.postmaster().filter(|postmaster| self.accepts(postmaster))
     }
 
-    /// The server that is ready for queries, if one is. One that still recovers is not bothered with connections.
+    /// The server that is ready for queries, if one is. One that still recovers is not bothered
+    /// with connections.
     pub(crate) fn ready(&self) -> Option<Postmaster> {
         self.postmaster().filter(|postmaster| postmaster.is_ready && self.accepts(postmaster))
     }
@@ -166,8 +171,8 @@ impl ClusterDir {
     }
 }
 
-/// Makes a directory and those above it that are missing, with this mode whatever the umask: under `umask 077` root
-/// would lock out the user that runs the server.
+/// Makes a directory and those above it that are missing, with this mode whatever the umask: under
+/// `umask 077` root would lock out the user that runs the server.
 pub(crate) fn make_dirs(path: &Path, mode: u32) -> io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|dir| is_missing(dir)).collect();
     for dir in missing.into_iter().rev() {
@@ -199,7 +204,8 @@ pub(crate) fn make_private(dir: &Path, owner: Option<identity::RunAs>) -> Result
     Ok(())
 }
 
-/// In a directory anybody can write, such as /tmp, somebody else may have put theirs under our name.
+/// In a directory anybody can write, such as /tmp, somebody else may have put theirs under our
+/// name.
 fn refuse_planted(dir: &Path, owner: Option<identity::RunAs>) -> Result<(), EmbeddedError> {
     let found = fs::symlink_metadata(dir).map_err(EmbeddedError::file("inspect", dir))?;
     let ours = [Some(identity::effective_uid()), owner.map(|owner| owner.uid)];

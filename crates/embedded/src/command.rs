@@ -1,7 +1,7 @@
 //! The command line of `reveille-postgres`, as a function, so that other programs can offer it too.
 //!
-//! A program that starts an embedded server must name a supervisor. If it is to be one file, it hands one of its own
-//! subcommands to [`run`] and names itself.
+//! A program that starts an embedded server must name a supervisor. If it is to be one file, it
+//! hands one of its own subcommands to [`run`] and names itself.
 
 use std::convert::Infallible;
 use std::env;
@@ -51,8 +51,8 @@ const REFUSED: u8 = 1;
 const WRONG_USE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
-/// Runs the command. `program` is how it is started again (itself, and leading arguments if it is a subcommand);
-/// `arguments` are the ones after that.
+/// Runs the command. `program` is how it is started again (itself, and leading arguments if it is a
+/// subcommand); `arguments` are the ones after that.
 pub fn run(
     program: &[OsString],
     arguments: impl IntoIterator<Item = OsString>,
@@ -152,7 +152,8 @@ fn options(
     Ok(options)
 }
 
-/// The value of `--data-dir`, ahead of everything else: whoever names one needs no home to have a default in.
+/// The value of `--data-dir`, ahead of everything else: whoever names one needs no home to have a
+/// default in.
 fn named_data_dir(arguments: &[OsString]) -> Option<OsString> {
     let mut parser = Parser::from_args(arguments);
     let mut named = None;
@@ -176,10 +177,12 @@ fn keep_running(options: &EmbeddedOptions) -> Result<Infallible, Failure> {
     }
 }
 
-/// Ctrl-C and SIGTERM end this program however it was started: a shell without job control starts `command &` with SIGINT ignored,
-/// and then nothing but `kill -9` would stop the server. SIGHUP stays as it is: who ignores it (nohup) means that.
+/// Ctrl-C and SIGTERM end this program however it was started: a shell without job control starts
+/// `command &` with SIGINT ignored, and then nothing but `kill -9` would stop the server. SIGHUP
+/// stays as it is: who ignores it (nohup) means that.
 fn end_by_signals() {
-    // A system that refuses handlers leaves the signals as they are, which usually end a program too.
+    // A system that refuses handlers leaves the signals as they are, which usually end a program
+    // too.
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
     std::thread::spawn(move || {
         for signal in signals.forever() {
@@ -189,8 +192,9 @@ fn end_by_signals() {
     });
 }
 
-/// Descriptors that leaked into us from the program's own parent (the lock of a `flock` around it, the job pipe of a
-/// `make`) would stay open for as long as the server runs. Marking them close-on-exec and starting over drops them all.
+/// Descriptors that leaked into us from the program's own parent (the lock of a `flock` around it,
+/// the job pipe of a `make`) would stay open for as long as the server runs. Marking them
+/// close-on-exec and starting over drops them all.
 fn become_guard(program: &[OsString], arguments: Vec<OsString>) -> Result<Infallible, Failure> {
     close_fds::set_fds_cloexec(3, &[]);
     let [first, leading @ ..] = program else {
@@ -210,10 +214,11 @@ fn stand_guard(arguments: Vec<OsString>) -> Result<(), Failure> {
     })
 }
 
-/// A program that takes its signals on a thread of its own blocks them elsewhere, and children inherit that. Here those
-/// that end programs are blocked: the hang-up of a terminal or a shutdown that signals every process must not end the
-/// supervisor before its users, for then nobody would stop the server. The server sets its own mask when it can handle
-/// them; until then they wait, and none is lost.
+/// A program that takes its signals on a thread of its own blocks them elsewhere, and children
+/// inherit that. Here those that end programs are blocked: the hang-up of a terminal or a shutdown
+/// that signals every process must not end the supervisor before its users, for then nobody would
+/// stop the server. The server sets its own mask when it can handle them; until then they wait, and
+/// none is lost.
 fn take_signals() {
     let endings = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
     let _ = SigSet::all().thread_unblock();

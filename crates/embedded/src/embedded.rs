@@ -18,10 +18,12 @@ use crate::{EmbeddedOptions, lock};
 use join::{Joined, join};
 use watch::{Membership, watch};
 
-/// How often a program that waits looks again. Starting and stopping take a tenth of a second or more.
+/// How often a program that waits looks again. Starting and stopping take a tenth of a second or
+/// more.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A private PostgreSQL in use by this program. Dropping it gives it up; the server stops when nobody else uses it.
+/// A private PostgreSQL in use by this program. Dropping it gives it up; the server stops when
+/// nobody else uses it.
 #[derive(Debug)]
 pub struct Embedded {
     dir: ClusterDir,
@@ -51,7 +53,8 @@ pub enum Presence {
 }
 
 impl Embedded {
-    /// Looks at the data directory and changes nothing: for programs that must not make a cluster, or start one.
+    /// Looks at the data directory and changes nothing: for programs that must not make a cluster,
+    /// or start one.
     pub fn presence(options: &EmbeddedOptions) -> Presence {
         let Ok(dir) = ClusterDir::joined_or_left(&options.data_dir) else { return Presence::Absent };
         match (dir.ready(), dir.major()) {
@@ -61,7 +64,8 @@ impl Embedded {
         }
     }
 
-    /// Joins the server of the data directory, or brings it up. Blocks until it is ready for queries.
+    /// Joins the server of the data directory, or brings it up. Blocks until it is ready for
+    /// queries.
     pub fn start(options: &EmbeddedOptions) -> Result<Self, EmbeddedError> {
         options.checked_settings()?;
         let dir = ClusterDir::open(&options.data_dir)?;
@@ -108,13 +112,15 @@ impl Embedded {
         format!("host={host} port={} user=postgres dbname={}", self.port(), quoted(database))
     }
 
-    /// Gives the server up and, if nobody else uses it, waits until it is down, for at most `patience`.
+    /// Gives the server up and, if nobody else uses it, waits until it is down, for at most
+    /// `patience`.
     pub fn close(mut self, patience: Duration) -> Result<Closed, EmbeddedError> {
         self.release();
         let (users, alive) = (self.dir.users_lock(), self.dir.alive_lock());
         let began = Instant::now();
         loop {
-            // In this order: a supervisor that stops the server gives `users.lock` back only when that is gone.
+            // In this order: a supervisor that stops the server gives `users.lock` back only when
+            // that is gone.
             let others = lock::is_shared(&users).map_err(EmbeddedError::file("read the lock", &users))?;
             if !lock::is_held(&alive).map_err(EmbeddedError::file("read the lock", &alive))? {
                 return Ok(Closed::Stopped);

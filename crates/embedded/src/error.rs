@@ -226,8 +226,8 @@ pub enum EmbeddedError {
 }
 
 impl EmbeddedError {
-    /// Whether the server exists but did not come up: trying again may help. Everything else is a refusal, which stays
-    /// true until somebody changes something.
+    /// Whether the server exists but did not come up: trying again may help. Everything else is a
+    /// refusal, which stays true until somebody changes something.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::KeepsExiting { .. } | Self::Leftovers { .. } | Self::NotReady { .. } => true,

@@ -1,7 +1,8 @@
 //! File locks that the kernel gives back when their holder dies.
 //!
-//! `flock` belongs to the open file, not to the process: it survives `fork` and `exec`, which is what makes `alive.lock`
-//! a proof, and it is released when the last copy of the descriptor is closed, also by `kill -9`.
+//! `flock` belongs to the open file, not to the process: it survives `fork` and `exec`, which is
+//! what makes `alive.lock` a proof, and it is released when the last copy of the descriptor is
+//! closed, also by `kill -9`.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
@@ -33,8 +34,8 @@ pub(crate) fn try_shared(file: &File) -> io::Result<bool> {
     granted(|| file.try_lock_shared())
 }
 
-/// Gives the lock back. Closing the file is not enough: a child that another thread is just starting has a copy of it
-/// until its `exec`.
+/// Gives the lock back. Closing the file is not enough: a child that another thread is just
+/// starting has a copy of it until its `exec`.
 pub(crate) fn release(file: &File) {
     let _ = file.unlock();
 }
@@ -47,7 +48,8 @@ pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
     Ok(!is_free)
 }
 
-/// Whether somebody holds the lock in share right now. Also true when somebody gives up an exclusive one meanwhile.
+/// Whether somebody holds the lock in share right now. Also true when somebody gives up an
+/// exclusive one meanwhile.
 pub(crate) fn is_shared(path: &Path) -> io::Result<bool> {
     let file = open(path)?;
     let is_shared = !try_exclusive(&file)? && try_shared(&file)?;
@@ -55,7 +57,8 @@ pub(crate) fn is_shared(path: &Path) -> io::Result<bool> {
     Ok(is_shared)
 }
 
-/// Which file it is. A lock on a file that was deleted, or replaced by another of its name, keeps nobody out.
+/// Which file it is. A lock on a file that was deleted, or replaced by another of its name, keeps
+/// nobody out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -86,8 +89,8 @@ fn granted(mut ask: impl FnMut() -> Result<(), TryLockError>) -> io::Result<bool
     })
 }
 
-/// The kernel does not restart `flock` after every signal handler, and neither does std: without this, a signal to the
-/// program would look like an answer about the lock.
+/// The kernel does not restart `flock` after every signal handler, and neither does std: without
+/// this, a signal to the program would look like an answer about the lock.
 fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {

@@ -14,7 +14,8 @@ use crate::{Places, identity};
 
 /// How a private PostgreSQL is found, made and run.
 ///
-/// Programs that share a data directory share one server, so the options of whoever starts it are the ones that hold.
+/// Programs that share a data directory share one server, so the options of whoever starts it are
+/// the ones that hold.
 #[derive(Clone)]
 pub struct EmbeddedOptions {
     pub(crate) data_dir: PathBuf,
@@ -52,7 +53,8 @@ pub enum Durability {
     Disposable,
 }
 
-/// News of slow steps, for whoever waits at a terminal, and of a server that is down, for whoever reads the program's log.
+/// News of slow steps, for whoever waits at a terminal, and of a server that is down, for whoever
+/// reads the program's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
@@ -75,7 +77,8 @@ pub enum Progress {
         /// The data directory.
         data_dir: PathBuf,
     },
-    /// The server went down under this program and cannot be started; it is tried again, with pauses of up to half a minute.
+    /// The server went down under this program and cannot be started; it is tried again, with
+    /// pauses of up to half a minute.
     Down {
         /// Why, in a sentence.
         why: String,
@@ -99,8 +102,9 @@ impl fmt::Display for Progress {
 }
 
 impl EmbeddedOptions {
-    /// Options for the cluster in `data_dir`, with `supervisor` as the program that guards it: either
-    /// `reveille-postgres`, or any program and leading arguments that end in [`crate::command::run`].
+    /// Options for the cluster in `data_dir`, with `supervisor` as the program that guards it:
+    /// either `reveille-postgres`, or any program and leading arguments that end in
+    /// [`crate::command::run`].
     pub fn new<A: Into<OsString>>(
         data_dir: impl Into<PathBuf>,
         cache_dir: impl Into<PathBuf>,
@@ -125,9 +129,9 @@ impl EmbeddedOptions {
         }
     }
 
-    /// Options as the environment has them: `REVEILLE_DATA_DIR`, `REVEILLE_PG_BIN`, `REVEILLE_PG_USER`, `PATH`,
-    /// `SUDO_UID` and the platform's variables for home, data and cache. The library itself reads no environment, so the
-    /// caller passes the function that does.
+    /// Options as the environment has them: `REVEILLE_DATA_DIR`, `REVEILLE_PG_BIN`,
+    /// `REVEILLE_PG_USER`, `PATH`, `SUDO_UID` and the platform's variables for home, data and
+    /// cache. The library itself reads no environment, so the caller passes the function that does.
     pub fn from_environment<A: Into<OsString>>(
         environment: impl Fn(&str) -> Option<OsString>,
         supervisor: impl IntoIterator<Item = A>,
@@ -177,8 +181,8 @@ impl EmbeddedOptions {
         self
     }
 
-    /// The major version a new cluster must have. Default: the first supported one found. An existing cluster keeps its
-    /// own.
+    /// The major version a new cluster must have. Default: the first supported one found. An
+    /// existing cluster keeps its own.
     #[must_use]
     pub fn major(mut self, major: u32) -> Self {
         self.major = Some(major);
@@ -199,23 +203,25 @@ impl EmbeddedOptions {
         self
     }
 
-    /// The user that runs the server of a new cluster when this process is root, by name. Default: whoever called
-    /// `sudo`, else `postgres`, else `nobody`. An existing cluster is run by its owner.
+    /// The user that runs the server of a new cluster when this process is root, by name. Default:
+    /// whoever called `sudo`, else `postgres`, else `nobody`. An existing cluster is run by its
+    /// owner.
     #[must_use]
     pub fn run_as(mut self, user: impl Into<String>) -> Self {
         self.run_as = Some(user.into());
         self
     }
 
-    /// Also listen on this port of 127.0.0.1, where a password is required (SCRAM). Default: Unix socket only.
+    /// Also listen on this port of 127.0.0.1, where a password is required (SCRAM). Default: Unix
+    /// socket only.
     #[must_use]
     pub fn tcp_port(mut self, port: u16) -> Self {
         self.tcp_port = Some(port);
         self
     }
 
-    /// Any setting of the server, as in `postgresql.conf`; the last one of a name holds. Settings that decide where the
-    /// server lives and listens are refused when it starts.
+    /// Any setting of the server, as in `postgresql.conf`; the last one of a name holds. Settings
+    /// that decide where the server lives and listens are refused when it starts.
     #[must_use]
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((name.into(), value.into()));

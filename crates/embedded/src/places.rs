@@ -1,6 +1,7 @@
 //! Where things live when nobody says otherwise.
 //!
-//! Knows the conventions of the platforms; reads no environment itself, so that every rule can be tested.
+//! Knows the conventions of the platforms; reads no environment itself, so that every rule can be
+//! tested.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,15 +16,17 @@ pub struct Places {
 }
 
 impl Places {
-    /// The convention of this platform: `/var/lib/reveille` and `/var/cache/reveille` for root, the user's own
-    /// directories otherwise. `None` when an ordinary user has no home.
+    /// The convention of this platform: `/var/lib/reveille` and `/var/cache/reveille` for root, the
+    /// user's own directories otherwise. `None` when an ordinary user has no home.
     ///
-    /// Root gets no directory below its home, because the server runs as another user who may not enter it.
+    /// Root gets no directory below its home, because the server runs as another user who may not
+    /// enter it.
     pub fn by_convention(is_root: bool, environment: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         if is_root {
             return Some(Self { data_dir: "/var/lib/reveille".into(), cache_dir: "/var/cache/reveille".into() });
         }
-        // Relative values are invalid by the XDG specification, and would depend on the working directory.
+        // Relative values are invalid by the XDG specification, and would depend on the working
+        // directory.
         let absolute = |name: &str| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = absolute("HOME");
         let below_home = |path: &str| home.as_ref().map(|home| home.join(path));

@@ -1,7 +1,7 @@
 //! The settings a server is started with.
 //!
-//! Refuses those that decide where the server lives and listens: the locks, the readiness check and the promise "Unix
-//! socket only" rest on them.
+//! Refuses those that decide where the server lives and listens: the locks, the readiness check and
+//! the promise "Unix socket only" rest on them.
 
 use crate::Durability;
 use crate::cluster_dir::PORT;
@@ -51,7 +51,8 @@ impl Setting {
     }
 }
 
-/// Every `-c` of a server: defaults, then what the caller chose, in the order in which later ones win.
+/// Every `-c` of a server: defaults, then what the caller chose, in the order in which later ones
+/// win.
 pub(crate) fn arguments(durability: Durability, tcp_port: Option<u16>, chosen: &[Setting]) -> Vec<String> {
     let mut all = vec!["max_connections=200".to_owned()];
     if durability == Durability::Disposable {

@@ -1,7 +1,7 @@
 //! The process that is the parent of postgres.
 //!
-//! Seen from a program, here: a child that is started with its [`Duty`] and leaves, sooner or later, with a word on its
-//! standard output if it failed. Seen from inside: [`mod@guard`].
+//! Seen from a program, here: a child that is started with its [`Duty`] and leaves, sooner or
+//! later, with a word on its standard output if it failed. Seen from inside: [`mod@guard`].
 
 mod duty;
 mod guard;
@@ -58,7 +58,8 @@ impl Supervisor {
         let [program, leading @ ..] = options.supervisor.as_slice() else {
             return Err(EmbeddedError::BadSupervisor);
         };
-        // A process group of its own, or Ctrl-C at the program would end the server under everybody else.
+        // A process group of its own, or Ctrl-C at the program would end the server under everybody
+        // else.
         let mut command = Command::new(program);
         command.args(leading).arg("supervise").args(duty.arguments()).current_dir("/").process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(logs::append(&dir.supervisor_log())?);
@@ -102,7 +103,8 @@ fn read_failure(line: &str) -> Option<EmbeddedError> {
     Some(EmbeddedError::Supervisor { said: said.to_owned(), unreachable: kind == "unreachable" })
 }
 
-/// Writes a line to this process's log. `eprintln!` would end it when the disk is full, just when it is needed most.
+/// Writes a line to this process's log. `eprintln!` would end it when the disk is full, just when
+/// it is needed most.
 pub(crate) fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,11 +1,13 @@
 //! A lane: what many callers ask at once becomes one statement.
 //!
-//! Owns a queue of requests and one connection. Promises natural batches: what arrives while a batch is in flight forms the
-//! next one, so that nobody waits for company and no timer runs; that one bad item fails alone; that a connection which was
-//! lost is replaced, and the batch tried again on the new one. Refuses nothing but what comes after the end: whoever asks
-//! for more than there is room for waits. Knows no statement of its users: see [`Work`].
+//! Owns a queue of requests and one connection. Promises natural batches: what arrives while a
+//! batch is in flight forms the next one, so that nobody waits for company and no timer runs; that
+//! one bad item fails alone; that a connection which was lost is replaced, and the batch tried
+//! again on the new one. Refuses nothing but what comes after the end: whoever asks for more than
+//! there is room for waits. Knows no statement of its users: see [`Work`].
 //!
-//! Next: `crew`, the task behind it; then `messages::push`, `jobs::enqueue` and the two `settle`, which say what a batch does.
+//! Next: `crew`, the task behind it; then `messages::push`, `jobs::enqueue` and the two `settle`,
+//! which say what a batch does.
 
 mod counts;
 mod crew;
@@ -37,7 +39,8 @@ pub(crate) trait Work: Send + Sync + 'static {
     /// About how many bytes an item takes on its way.
     fn weight(item: &Self::Item) -> usize;
 
-    /// Whether another attempt, soon, is safe and worth it. A statement that ran into a limit would only do so again.
+    /// Whether another attempt, soon, is safe and worth it. A statement that ran into a limit would
+    /// only do so again.
     fn may_repeat(error: &DatabaseError) -> bool {
         let passing = matches!(
             error,
@@ -49,9 +52,9 @@ pub(crate) trait Work: Send + Sync + 'static {
         passing || interrupts(error)
     }
 
-    /// Do all of it, and answer in the order of the items. After an error the items come back and are tried again, some of
-    /// them or all, when that may help: whoever was interrupted must then find out what took effect, and notes in the items
-    /// that there is something to find out.
+    /// Do all of it, and answer in the order of the items. After an error the items come back and
+    /// are tried again, some of them or all, when that may help: whoever was interrupted must then
+    /// find out what took effect, and notes in the items that there is something to find out.
     fn run(
         &self,
         connection: &mut Connection,
@@ -91,7 +94,8 @@ pub(crate) struct LaneOptions {
     pub(crate) room: usize,
     /// How often a batch is tried.
     pub(crate) attempts: u32,
-    /// Whether what comes after something that was not done is not done either, because its order is promised.
+    /// Whether what comes after something that was not done is not done either, because its order
+    /// is promised.
     pub(crate) in_order: bool,
     /// What becomes of requests that the end finds waiting.
     pub(crate) at_end: AtEnd,
@@ -158,7 +162,8 @@ impl<W: Work> Lane<W> {
         self.counts.read(self.post.name)
     }
 
-    /// Have these done, and wait for what became of each. A caller that goes away leaves its items to their course.
+    /// Have these done, and wait for what became of each. A caller that goes away leaves its items
+    /// to their course.
     pub(crate) async fn send(&self, items: Vec<W::Item>) -> Vec<Result<W::Answer, W::Error>> {
         let count = items.len();
         let ended = || std::iter::repeat_with(|| Err(Undone::Ended.into())).take(count).collect();

@@ -1,13 +1,16 @@
 //! The ground everything stands on: connections, schema and statements of one PostgreSQL database.
 //!
-//! Owns every connection of this process to that database: a few shared by callers, one for each lane that asks. Promises
-//! sessions that may write, under READ COMMITTED, with limits on statements and locks; errors that say in one sentence
-//! what is true and what to do; and a [`close`](Database::close) that leaves nothing behind. Refuses servers and schemas
-//! it does not understand. Knows nothing of messages and jobs: what they keep here is listed in `crate::schema`. Reads no
-//! environment; the only files it reads are the root certificates of the system or of `sslrootcert`.
+//! Owns every connection of this process to that database: a few shared by callers, one for each
+//! lane that asks. Promises sessions that may write, under READ COMMITTED, with limits on
+//! statements and locks; errors that say in one sentence what is true and what to do; and a
+//! [`close`](Database::close) that leaves nothing behind. Refuses servers and schemas it does not
+//! understand. Knows nothing of messages and jobs: what they keep here is listed in
+//! `crate::schema`. Reads no environment; the only files it reads are the root certificates of the
+//! system or of `sslrootcert`.
 //!
-//! Read on in the order of a connection's life: [`options`](DatabaseOptions), `address`, `tls`, `connector`, `driver`,
-//! [`connection`](Connection), [`transaction`](Transaction), `resolve`; beside it `statement`, `migrate`.
+//! Read on in the order of a connection's life: [`options`](DatabaseOptions), `address`, `tls`,
+//! `connector`, `driver`, [`connection`](Connection), [`transaction`](Transaction), `resolve`;
+//! beside it `statement`, `migrate`.
 
 use std::sync::Arc;
 
@@ -83,9 +86,9 @@ pub struct Database {
 }
 
 impl Database {
-    /// Connect, and check the server. The schema may still be missing: see [`migrate`](Self::migrate) and
-    /// [`check_schema`](Self::check_schema). One that cannot be upgraded is refused
-    /// ([`DatabaseError::SchemaRetired`]).
+    /// Connect, and check the server. The schema may still be missing: see
+    /// [`migrate`](Self::migrate) and [`check_schema`](Self::check_schema). One that cannot be
+    /// upgraded is refused ([`DatabaseError::SchemaRetired`]).
     pub async fn connect(options: DatabaseOptions) -> Result<Self, DatabaseError> {
         let database = Self::connect_to_any_schema(options).await?;
         match database.refuse_retired_schema().await {
@@ -131,32 +134,35 @@ impl Database {
         Ok(Self { shared, pool: Arc::new(pool), version: Arc::new(version), warnings: warnings.into(), wake, probe })
     }
 
-    /// The same database with another schema, for a crate that keeps tables of its own: a few connections more, but the
-    /// same listener, heartbeat and broadcaster. Closing either closes both.
+    /// The same database with another schema, for a crate that keeps tables of its own: a few
+    /// connections more, but the same listener, heartbeat and broadcaster. Closing either closes
+    /// both.
     pub fn with_schema(&self, schema: SchemaName) -> Result<Self, DatabaseError> {
         let shared = Arc::new(self.shared.with_schema(schema));
         let pool = Arc::new(Pool::new(Arc::clone(&shared))?);
         Ok(Self { shared, pool, ..self.clone() })
     }
 
-    /// A connection of the caller's own, for a lane. Not limited by the pool; it lives until it is dropped, breaks, or
-    /// the database is closed. When it broke, ask again.
+    /// A connection of the caller's own, for a lane. Not limited by the pool; it lives until it is
+    /// dropped, breaks, or the database is closed. When it broke, ask again.
     pub async fn connection(&self, purpose: Purpose) -> Result<Connection, DatabaseError> {
         self.shared.connect(purpose).await
     }
 
-    /// Borrow one of the few shared connections. Waits for a free one as long as the connect timeout.
+    /// Borrow one of the few shared connections. Waits for a free one as long as the connect
+    /// timeout.
     pub async fn acquire(&self) -> Result<Pooled, DatabaseError> {
         self.pool.get().await
     }
 
-    /// As [`acquire`](Self::acquire), for reads and changes of administration, which may be slow: they get half of the shared
-    /// connections at most.
+    /// As [`acquire`](Self::acquire), for reads and changes of administration, which may be slow:
+    /// they get half of the shared connections at most.
     pub(crate) async fn administer(&self) -> Result<Administering, DatabaseError> {
         self.pool.get_for_administration().await
     }
 
-    /// Whether PostgreSQL answers, on a connection of its own that is opened by the first question and kept.
+    /// Whether PostgreSQL answers, on a connection of its own that is opened by the first question
+    /// and kept.
     pub async fn ping(&self) -> Result<(), DatabaseError> {
         self.probe.ping().await
     }
@@ -188,7 +194,8 @@ impl Database {
         doctor::examine(self, options).await
     }
 
-    /// Wake a source of work for whatever happens in this database. The first one starts the LISTEN connection.
+    /// Wake a source of work for whatever happens in this database. The first one starts the LISTEN
+    /// connection.
     pub fn register<S: WorkSource>(&self, source: Arc<S>) -> Registration {
         self.wake.register(source)
     }
@@ -198,8 +205,8 @@ impl Database {
         self.wake.broadcaster()
     }
 
-    /// The channel on which the nodes of this schema talk. A producer that is no node may say `hint`, a line break, and
-    /// one line for each key: the source's name, a space, the key.
+    /// The channel on which the nodes of this schema talk. A producer that is no node may say
+    /// `hint`, a line break, and one line for each key: the source's name, a space, the key.
     pub fn hint_channel(&self) -> &str {
         self.wake.channel()
     }
@@ -219,8 +226,8 @@ impl Database {
         self.wake.figures()
     }
 
-    /// Close every connection, also those that lanes own. What is in flight has five seconds to finish; what is asked
-    /// for later is refused with [`DatabaseError::Closed`].
+    /// Close every connection, also those that lanes own. What is in flight has five seconds to
+    /// finish; what is asked for later is refused with [`DatabaseError::Closed`].
     pub async fn close(&self) {
         self.wake.broadcaster().flush().await;
         self.pool.close();

@@ -1,7 +1,7 @@
 //! The doctor's questions: read-only, bounded, each answered in a sentence.
 //!
-//! Promises an answer to every question even when another one fails, and no question that takes longer than a few
-//! seconds. Returns facts for programs and findings for people.
+//! Promises an answer to every question even when another one fails, and no question that takes
+//! longer than a few seconds. Returns facts for programs and findings for people.
 //!
 //! Next: [`listen`], [`clock`], [`holders`], [`room`], [`books`].
 
@@ -51,7 +51,8 @@ impl Default for ExamineOptions {
 impl ExamineOptions {
     /// How many connections all our processes together will open.
     ///
-    /// Default: what a database with default options opens for itself, 7 connections. Zero: only the present use is judged.
+    /// Default: what a database with default options opens for itself, 7 connections. Zero: only
+    /// the present use is judged.
     #[must_use]
     pub fn connections_needed(mut self, connections: u32) -> Self {
         self.connections_needed = connections;
@@ -96,7 +97,8 @@ pub struct Facts {
     pub notify_queue: Option<f64>,
     /// Connections allowed and in use.
     pub connections: Option<ConnectionCounts>,
-    /// Places whose messages nothing would ever bring to their group; `None` also when that takes too long to read.
+    /// Places whose messages nothing would ever bring to their group; `None` also when that takes
+    /// too long to read.
     pub stranded: Option<i64>,
 }
 
@@ -153,7 +155,8 @@ pub(crate) async fn examine(database: &Database, options: &ExamineOptions) -> Ex
         seen.findings.push(room::judge_connections(counts, options.connections_needed));
         seen.facts.connections = Some(counts);
     }
-    // The last one: it may cost the connection. Without our tables there is nothing to be stranded in.
+    // The last one: it may cost the connection. Without our tables there is nothing to be stranded
+    // in.
     if usable && let Some(stranded) = seen.ask("stranded", books::stranded_in_time(&connection)).await {
         seen.findings.push(books::judge(stranded));
         seen.facts.stranded = stranded;

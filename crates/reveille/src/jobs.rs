@@ -1,10 +1,13 @@
-//! Jobs: work that is enqueued in a transaction, begins within milliseconds of its commit, and runs until it is done, or dead.
+//! Jobs: work that is enqueued in a transaction, begins within milliseconds of its commit, and runs
+//! until it is done, or dead.
 //!
-//! Owns everything between an enqueue and a job's end. Promises that a job exists exactly if the transaction that enqueued it was
-//! committed; that it is run at least once, by one worker at a time as far as the books go; that a worker which lost its lease
-//! records nothing; and that whatever makes a job claimable wakes a worker. Idle workers cost the heartbeat and nothing else.
+//! Owns everything between an enqueue and a job's end. Promises that a job exists exactly if the
+//! transaction that enqueued it was committed; that it is run at least once, by one worker at a
+//! time as far as the books go; that a worker which lost its lease records nothing; and that
+//! whatever makes a job claimable wakes a worker. Idle workers cost the heartbeat and nothing else.
 //!
-//! The path: [`enqueue`](Jobs::enqueue) → commit → `bell` (hint and ring) → `claim` (look) → [`Worker`] → `settle`.
+//! The path: [`enqueue`](Jobs::enqueue) → commit → `bell` (hint and ring) → `claim` (look) →
+//! [`Worker`] → `settle`.
 
 mod backoff;
 mod error;
@@ -78,7 +81,8 @@ struct Parts {
 }
 
 impl Jobs {
-    /// On a database whose schema is up to date. Opens no connection yet: each part does with its first work.
+    /// On a database whose schema is up to date. Opens no connection yet: each part does with its
+    /// first work.
     pub fn open(database: &Database, options: JobsOptions) -> Self {
         let (ground, runner) = Ground::new(database, options);
         let ground = Arc::new(ground);
@@ -98,8 +102,8 @@ impl Jobs {
         self.parts.ground.reporter.figures.read(self.database().hint_channel())
     }
 
-    /// Ends in order: workers that were not drained stop at once and give back what they hold; what was asked for is finished, and
-    /// the other processes are told of it. The database stays open.
+    /// Ends in order: workers that were not drained stop at once and give back what they hold; what
+    /// was asked for is finished, and the other processes are told of it. The database stays open.
     pub async fn close(&self) {
         let ground = &self.parts.ground;
         ground.context.close().await;

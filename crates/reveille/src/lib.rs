@@ -1,7 +1,7 @@
 //! PostgreSQL queues that wake up instead of polling.
 //!
-//! Everything begins with a [`database::Database`]: connections, schema, statements and the words for what can go wrong
-//! with them.
+//! Everything begins with a [`database::Database`]: connections, schema, statements and the words
+//! for what can go wrong with them.
 
 mod batcher;
 pub mod database;

@@ -1,11 +1,12 @@
 //! Messages: queues of ordered partitions, read by consumer groups, each at its own place.
 //!
-//! Owns everything between a push and its last ack. Promises that a push which was answered is durable and is seen by every
-//! group, in the order of its partition; that a lease which was lost settles nothing; and that whoever waits is woken by
-//! whatever makes something ready. Knows no HTTP: a server is one more caller.
+//! Owns everything between a push and its last ack. Promises that a push which was answered is
+//! durable and is seen by every group, in the order of its partition; that a lease which was lost
+//! settles nothing; and that whoever waits is woken by whatever makes something ready. Knows no
+//! HTTP: a server is one more caller.
 //!
-//! The path: [`push`](Messages::push) → commit → `bell` (hint and ring) → [`pop`](Messages::pop) (look, claim) → deliver →
-//! [`settle`](Messages::settle).
+//! The path: [`push`](Messages::push) → commit → `bell` (hint and ring) → [`pop`](Messages::pop)
+//! (look, claim) → deliver → [`settle`](Messages::settle).
 
 mod catalog;
 mod error;
@@ -89,7 +90,8 @@ impl Messages {
     /// and partitions, for settling, and for pops.
     pub const CONNECTIONS: usize = push::LANES.len() + push::MAKERS.len() + settle::LANES.len() + pop::LOOKS.len();
 
-    /// On a database whose schema is up to date. Opens no connection yet: each lane does with its first work.
+    /// On a database whose schema is up to date. Opens no connection yet: each lane does with its
+    /// first work.
     pub fn new(database: &Database, options: MessagesOptions) -> Self {
         let (ground, runner) = Ground::new(database, options);
         let ground = Arc::new(ground);
@@ -105,8 +107,8 @@ impl Messages {
         &self.parts.ground.database
     }
 
-    /// Ends in order: whoever waits gets [`MessagesError::Closed`], what is in flight is finished, and the other nodes
-    /// are told of it. The database stays open.
+    /// Ends in order: whoever waits gets [`MessagesError::Closed`], what is in flight is finished,
+    /// and the other nodes are told of it. The database stays open.
     pub async fn close(&self) {
         self.parts.ground.context.close().await;
         self.parts.ground.bell.flush().await;

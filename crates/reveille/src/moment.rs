@@ -1,9 +1,9 @@
 //! Moments as texts: `2026-05-16T10:20:30.123456Z`.
 //!
-//! The one place where a moment becomes text and a text a moment. Written always in UTC. Read in the
-//! ways that clients write them: with any offset or none (then it is UTC), with a space instead of
-//! the T, with or without a fraction, and a day alone. Promises that no text and no moment makes it
-//! panic.
+//! The one place where a moment becomes text and a text a moment. Written always in UTC. Read in
+//! the ways that clients write them: with any offset or none (then it is UTC), with a space instead
+//! of the T, with or without a fraction, and a day alone. Promises that no text and no moment makes
+//! it panic.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,8 @@ const DAY: u32 = 86_400;
 /// Bytes of the longest way to write one, and some.
 const TEXT_MAX: usize = 64;
 
-/// With microseconds, as PostgreSQL keeps them: `2026-05-16T10:20:30.123456Z`. Beyond the year 9999 its last moment.
+/// With microseconds, as PostgreSQL keeps them: `2026-05-16T10:20:30.123456Z`. Beyond the year 9999
+/// its last moment.
 pub fn spell(moment: SystemTime) -> String {
     MICROSECONDS.datetime_to_string(&civil(moment)) + "Z"
 }
@@ -30,8 +31,8 @@ pub fn spell_seconds(moment: SystemTime) -> String {
 
 /// `None` for a text that is no moment between the years 1 and 9999.
 pub fn read(text: &str) -> Option<SystemTime> {
-    // Callers repeat what they could not read, so the spaces around it count. A bracket would name a
-    // zone or a calendar, and a moment that ignored it would be another one.
+    // Callers repeat what they could not read, so the spaces around it count. A bracket would name
+    // a zone or a calendar, and a moment that ignored it would be another one.
     if text.len() > TEXT_MAX || text.contains('[') {
         return None;
     }

@@ -1,7 +1,8 @@
 //! Wakes this process for what happens in the database, and others for what happens here.
 //!
-//! Owns the node's row, the LISTEN connection with its heartbeat, and the broadcaster. Started by the first source of work that
-//! is registered; a script that only pushes has none of it but the broadcaster. Knows no table: see [`WorkSource`].
+//! Owns the node's row, the LISTEN connection with its heartbeat, and the broadcaster. Started by
+//! the first source of work that is registered; a script that only pushes has none of it but the
+//! broadcaster. Knows no table: see [`WorkSource`].
 //!
 //! ```text
 //!   this node                                          another node
@@ -82,7 +83,8 @@ struct Node {
 }
 
 impl Node {
-    /// After how long without a heartbeat a node counts as gone: two may be missed, and a little more.
+    /// After how long without a heartbeat a node counts as gone: two may be missed, and a little
+    /// more.
     fn silence(&self) -> Duration {
         self.heartbeat.mul_f64(2.5)
     }
@@ -138,8 +140,8 @@ impl Service {
     }
 }
 
-/// Runs a part of the service until it returns, and again when it panicked in a source's or an observer's code: a part that
-/// died unnoticed would leave everybody asleep.
+/// Runs a part of the service until it returns, and again when it panicked in a source's or an
+/// observer's code: a part that died unnoticed would leave everybody asleep.
 async fn supervised<F: Future<Output = ()>>(part: &'static str, closing: CancellationToken, start: impl Fn() -> F) {
     while AssertUnwindSafe(async { start().await }).catch_unwind().await.is_err() {
         error!(part, retry_in = ?AFTER_PANIC, "a part of the wake service panicked, starting it anew");

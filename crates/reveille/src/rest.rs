@@ -1,4 +1,5 @@
-//! How long looks that read much wait before one of them reads as much again: they may take a twentieth of the time.
+//! How long looks that read much wait before one of them reads as much again: they may take a
+//! twentieth of the time.
 
 use std::time::Duration;
 

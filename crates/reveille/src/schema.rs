@@ -1,7 +1,7 @@
 //! What this crate keeps in a database: its migrations, its functions and its statements.
 //!
-//! Owns the list of all three, and what is done with the schema as a whole. [`crate::database`] knows how migrations and
-//! statements are run, not what is in them.
+//! Owns the list of all three, and what is done with the schema as a whole. [`crate::database`]
+//! knows how migrations and statements are run, not what is in them.
 //!
 //! Next: `sql/schema.sql`, the tables as they are when all migrations are applied.
 
@@ -96,7 +96,8 @@ pub fn statements() -> impl Iterator<Item = &'static Statement> {
     engine.chain(doctor::STATEMENTS).chain(messages::STATEMENTS).chain(jobs::STATEMENTS).copied()
 }
 
-/// A hash over every migration and function this program carries: the same fingerprint makes the same schema.
+/// A hash over every migration and function this program carries: the same fingerprint makes the
+/// same schema.
 pub fn schema_fingerprint() -> String {
     OURS.fingerprint()
 }
@@ -107,7 +108,8 @@ pub fn migration_script(schema: &SchemaName, from: i32) -> String {
 }
 
 impl Database {
-    /// Bring the schema to the version this program needs. Safe to call from many processes at once.
+    /// Bring the schema to the version this program needs. Safe to call from many processes at
+    /// once.
     pub async fn migrate(&self) -> Result<Migrated, DatabaseError> {
         self.migrator(async |migrator| migrator.up().await).await
     }
@@ -122,7 +124,8 @@ impl Database {
         let mut connection = self.acquire().await?;
         match (Migrator { connection: &mut connection, source: &OURS }).status().await {
             Ok(status) => status.not_retired(),
-            // A user without rights on the schema learns of that from the statement that needs them.
+            // A user without rights on the schema learns of that from the statement that needs
+            // them.
             Err(DatabaseError::Permission { .. }) => Ok(()),
             Err(error) => Err(error),
         }

@@ -1,7 +1,8 @@
 //! The routes of queues, in the words of Queen MQ's clients.
 //!
-//! Each file is one kind of request: it reads what was said, calls one verb of the library, and writes what came of it.
-//! Holds no queue logic. What differs from Queen is told in `docs/compatibility.md`.
+//! Each file is one kind of request: it reads what was said, calls one verb of the library, and
+//! writes what came of it. Holds no queue logic. What differs from Queen is told in
+//! `docs/compatibility.md`.
 
 mod ack;
 mod answer;

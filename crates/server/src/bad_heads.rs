@@ -1,10 +1,12 @@
 //! Says as JSON what hyper says with an empty body.
 //!
-//! A head that cannot be parsed never reaches a route: hyper answers it by itself, with a status and no body, and lets nobody
-//! have a word in it. This wrapper of the stream knows that answer by its bytes and sends ours instead. None of our own
-//! answers can be taken for one: each that refuses has a body.
+//! A head that cannot be parsed never reaches a route: hyper answers it by itself, with a status
+//! and no body, and lets nobody have a word in it. This wrapper of the stream knows that answer by
+//! its bytes and sends ours instead. None of our own answers can be taken for one: each that
+//! refuses has a body.
 //!
-//! The preface of HTTP/2 is not answered but closed: whoever sends it could not read an answer of HTTP/1.1.
+//! The preface of HTTP/2 is not answered but closed: whoever sends it could not read an answer of
+//! HTTP/1.1.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -75,8 +77,8 @@ impl<S> Explained<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Explained<S> {
-    /// Sends what was put in the place of `length` bytes. They are written once all of it is; until then their writer comes
-    /// back with the same ones.
+    /// Sends what was put in the place of `length` bytes. They are written once all of it is; until
+    /// then their writer comes back with the same ones.
     fn poll_instead(&mut self, cx: &mut Context<'_>, mut left: Vec<u8>, length: usize) -> Poll<io::Result<usize>> {
         while !left.is_empty() {
             match Pin::new(&mut self.stream).poll_write(cx, &left) {

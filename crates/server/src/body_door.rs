@@ -1,8 +1,9 @@
 //! Takes in the body of a request, whole, before any route sees it.
 //!
-//! Promises that a body is within the limit and complete in time, and that all of them together stay within a budget of
-//! bytes, each until the last of its bytes is dropped. A route therefore never holds anything while it waits for its client's
-//! bytes. Refuses a body where no route reads one: it would be kept for as long as a pop waits.
+//! Promises that a body is within the limit and complete in time, and that all of them together
+//! stay within a budget of bytes, each until the last of its bytes is dropped. A route therefore
+//! never holds anything while it waits for its client's bytes. Refuses a body where no route reads
+//! one: it would be kept for as long as a pop waits.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -75,7 +76,8 @@ impl Doorway {
             if pieces.len() + bytes.len() > most {
                 return Err(beyond);
             }
-            // By what has come, not by what was announced: a client that dawdles takes no room from others.
+            // By what has come, not by what was announced: a client that dawdles takes no room from
+            // others.
             if !self.bodies.take(&mut share, bytes.len()) {
                 return Err(OVERLOADED);
             }
@@ -120,7 +122,8 @@ impl Pieces {
     fn whole(self, share: Share) -> Bytes {
         match self {
             Self::Nothing => Bytes::new(),
-            // As a part of the connection's buffer it would keep the whole of it for as long as its messages are on their way.
+            // As a part of the connection's buffer it would keep the whole of it for as long as its
+            // messages are on their way.
             Self::One(bytes) if bytes.len() <= COPIED_MAX => held(bytes.to_vec(), share),
             Self::One(bytes) => held(bytes, share),
             Self::Many(bytes) => held(bytes, share),

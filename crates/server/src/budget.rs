@@ -29,7 +29,8 @@ impl Budget {
         Self { room: Arc::new(Semaphore::new(pieces)), pieces }
     }
 
-    /// Add to a share; `false` when there is no room for it. What is larger than the whole budget gets through alone.
+    /// Add to a share; `false` when there is no room for it. What is larger than the whole budget
+    /// gets through alone.
     pub(crate) fn take(&self, share: &mut Share, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(share.left).filter(|more| *more > 0) else {
             share.left -= bytes;

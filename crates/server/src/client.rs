@@ -1,9 +1,11 @@
-//! The socket of one client, shared by hyper, which reads requests and writes answers, and by a pop that waits for a message.
+//! The socket of one client, shared by hyper, which reads requests and writes answers, and by a pop
+//! that waits for a message.
 //!
-//! hyper does not see that a client is gone while bytes lie behind its request: they may be the next request. So a waiting pop
-//! reads on for itself, into a small buffer from which hyper reads later. Promises that the end of a client is noticed whatever
-//! lies before it, that bytes are seen once and in their order, and that a client which was refused in the middle of a body gets
-//! to see why.
+//! hyper does not see that a client is gone while bytes lie behind its request: they may be the
+//! next request. So a waiting pop reads on for itself, into a small buffer from which hyper reads
+//! later. Promises that the end of a client is noticed whatever lies before it, that bytes are seen
+//! once and in their order, and that a client which was refused in the middle of a body gets to see
+//! why.
 //!
 //! Next: [`crate::connection`] owns both halves, [`crate::front`] asks whether a client has left.
 
@@ -21,8 +23,8 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-/// How much is kept of what comes behind a pop that waits. A client that sends more is not waited for, because its end would lie
-/// behind bytes that nobody reads.
+/// How much is kept of what comes behind a pop that waits. A client that sends more is not waited
+/// for, because its end would lie behind bytes that nobody reads.
 const AHEAD_MAX: usize = 16 * 1024;
 /// What is read at once.
 const PIECE: usize = 4096;
@@ -62,8 +64,8 @@ impl Client {
         (client.clone(), Socket { reading, client })
     }
 
-    /// Waits until the client has closed its connection, or only its sending side, which looks the same from here; or until it
-    /// has sent more than is kept for it.
+    /// Waits until the client has closed its connection, or only its sending side, which looks the
+    /// same from here; or until it has sent more than is kept for it.
     pub(crate) async fn left(&self) {
         while self.stream().readable().await.is_ok() {
             match self.read_ahead() {
@@ -95,14 +97,16 @@ impl Client {
         self.0.unread.store(true, Ordering::Relaxed);
     }
 
-    /// Everything it sent so far was read, so that a connection which goes on after a refusal is closed as any other.
+    /// Everything it sent so far was read, so that a connection which goes on after a refusal is
+    /// closed as any other.
     pub(crate) fn was_read(&self) {
         self.0.unread.store(false, Ordering::Relaxed);
     }
 
-    /// Read and drop what the client still sends after its answer, within bounds. Closing a socket with unread bytes resets the
-    /// connection, and a client that sends before it reads would then see the reset and never its answer. Whoever asks again
-    /// meanwhile sees that nothing is answered any more.
+    /// Read and drop what the client still sends after its answer, within bounds. Closing a socket
+    /// with unread bytes resets the connection, and a client that sends before it reads would then
+    /// see the reset and never its answer. Whoever asks again meanwhile sees that nothing is
+    /// answered any more.
     pub(crate) async fn hear_out(&self, time: Duration, most: usize) {
         if !self.0.unread.load(Ordering::Relaxed) {
             return;
@@ -159,7 +163,8 @@ impl AsyncRead for Socket {
             return Poll::Ready(Ok(()));
         }
         drop(ahead);
-        // Not by way of the client: this half knows without asking the system when a socket has been read empty.
+        // Not by way of the client: this half knows without asking the system when a socket has
+        // been read empty.
         Pin::new(&mut self.reading).poll_read(cx, buf)
     }
 }

@@ -1,8 +1,9 @@
 //! One client, from its first byte to its last.
 //!
-//! Promises deadlines for the head of a request and for taking an answer, a bound on the head's size, and a graceful
-//! end: when the drain begins, an idle client is let go, a busy one gets its answer first. A client that only stops sending is
-//! answered; a pop notices for itself, see [`crate::client`].
+//! Promises deadlines for the head of a request and for taking an answer, a bound on the head's
+//! size, and a graceful end: when the drain begins, an idle client is let go, a busy one gets its
+//! answer first. A client that only stops sending is answered; a pop notices for itself, see
+//! [`crate::client`].
 //!
 //! Next: [`crate::front`].
 
@@ -25,7 +26,8 @@ use crate::front::Front;
 use crate::options::Limits;
 use crate::stall::Stall;
 
-/// How much of a head is kept in memory while the rest of it is on its way; hyper would keep 400 kB.
+/// How much of a head is kept in memory while the rest of it is on its way; hyper would keep 400
+/// kB.
 const MAX_HEAD: usize = 64 * 1024;
 /// How much is heard out of a client that was refused in the middle of a body.
 const HEARD_OUT: usize = 256 * 1024 * 1024;

@@ -1,7 +1,8 @@
 //! What kind of body a request may have.
 //!
-//! A body that has any bytes is JSON and says so. Without this a page of any origin could send one without asking first: what a
-//! form can send, browsers send for everybody. An encoding that we would not undo is refused, not taken for what it hides.
+//! A body that has any bytes is JSON and says so. Without this a page of any origin could send one
+//! without asking first: what a form can send, browsers send for everybody. An encoding that we
+//! would not undo is refused, not taken for what it hides.
 
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
 use axum::http::{HeaderValue, StatusCode};

@@ -1,7 +1,8 @@
 //! What the library could not do, in the words of HTTP.
 //!
-//! Promises that a fault of the request is a 4xx with a sentence about the request, that whatever may pass by itself is a
-//! 429 or 503, and that nothing about our insides leaves the house: what an operator needs is in the log.
+//! Promises that a fault of the request is a 4xx with a sentence about the request, that whatever
+//! may pass by itself is a 429 or 503, and that nothing about our insides leaves the house: what an
+//! operator needs is in the log.
 
 use axum::http::StatusCode;
 use reveille::database::DatabaseError;
@@ -10,8 +11,8 @@ use tracing::{debug, error};
 
 use crate::problem::Problem;
 
-// The consumers of Queen's Python client end on every error whose sentence does not speak of a connection or a timeout;
-// on those that do, they wait a second and ask again.
+// The consumers of Queen's Python client end on every error whose sentence does not speak of a
+// connection or a timeout; on those that do, they wait a second and ask again.
 pub(crate) const DATABASE_AWAY: Problem = Problem::new(
     StatusCode::SERVICE_UNAVAILABLE,
     "database_unavailable",
@@ -76,8 +77,9 @@ fn of_database(error: &DatabaseError) -> Problem {
             debug!(%error, "all connections for callers are busy");
             OVERLOADED
         }
-        // Set right by whoever runs the database; until then nothing works, and clients may wait for it. Before what passes by
-        // itself: a standby may be promoted, or may be the wrong address for ever, and then the log must say so.
+        // Set right by whoever runs the database; until then nothing works, and clients may wait
+        // for it. Before what passes by itself: a standby may be promoted, or may be the wrong
+        // address for ever, and then the log must say so.
         DatabaseError::ReadOnly { .. } | DatabaseError::Refused { .. } | DatabaseError::MissingDatabase { .. } => {
             error!(%error, "the database cannot be used");
             DATABASE_AWAY

@@ -1,6 +1,7 @@
 //! What this server counts, all since it was started.
 //!
-//! Owns the counters of the doors, and those of the wake engine as an observer of it. Next: [`crate::api::metrics`].
+//! Owns the counters of the doors, and those of the wake engine as an observer of it. Next:
+//! [`crate::api::metrics`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -77,7 +78,8 @@ pub(crate) struct Figures {
     /// From a ring that found somebody waiting to the end of the next look.
     pub(crate) wake_latency: Histogram,
     pub(crate) looked_keys: Counter,
-    /// When the oldest ring that no look followed yet came, in microseconds since the start; zero for none.
+    /// When the oldest ring that no look followed yet came, in microseconds since the start; zero
+    /// for none.
     rung_at: AtomicU64,
 }
 

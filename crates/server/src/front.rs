@@ -1,8 +1,9 @@
-//! What every request goes through: its sender is judged, its body is taken in, its route is called, it is answered in time, and the
-//! answer is weighed.
+//! What every request goes through: its sender is judged, its body is taken in, its route is
+//! called, it is answered in time, and the answer is weighed.
 //!
-//! Promises an answer also when a route panics. These are no layers of the router, for each of those costs every request half a
-//! dozen allocations and a box for its future: of a message that is pushed alone they were about a fifth.
+//! Promises an answer also when a route panics. These are no layers of the router, for each of
+//! those costs every request half a dozen allocations and a box for its future: of a message that
+//! is pushed alone they were about a fifth.
 //!
 //! Next: [`crate::origin`], [`crate::body_door`], then [`crate::router`].
 
@@ -87,7 +88,8 @@ impl Front {
         scales::weigh(&self.0.service, &method, answer).await
     }
 
-    /// Of a client that is gone nothing is waited for: what was claimed for it goes to the next one.
+    /// Of a client that is gone nothing is waited for: what was claimed for it goes to the next
+    /// one.
     async fn pop(&self, request: Request<Body>, client: &Client) -> Response {
         tokio::select! {
             biased;
@@ -111,7 +113,8 @@ impl Front {
     /// What its route answers, in time.
     async fn route(&self, request: Request<Body>) -> Response {
         let keeps_time = router::keeps_time(request.uri().path());
-        // What a route left half done when it panicked is never touched again: it is dropped with its future.
+        // What a route left half done when it panicked is never touched again: it is dropped with
+        // its future.
         let routed = AssertUnwindSafe(self.0.router.call(request)).catch_unwind();
         let limit = self.0.doorway.limits.request_timeout;
         let routed = if keeps_time { Ok(routed.await) } else { timeout(limit, routed).await };

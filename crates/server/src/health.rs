@@ -1,8 +1,9 @@
 //! Three answers about ourselves: alive, ready, and both in the words of Queen MQ.
 //!
-//! `livez` never touches the database: a node that restarts because PostgreSQL is away makes things worse. The other two
-//! ask [`crate::prober`], which asks the database at most once a second however many probes there are, on a connection that
-//! nothing else uses: a node whose callers are slow is not a node without a database.
+//! `livez` never touches the database: a node that restarts because PostgreSQL is away makes things
+//! worse. The other two ask [`crate::prober`], which asks the database at most once a second
+//! however many probes there are, on a connection that nothing else uses: a node whose callers are
+//! slow is not a node without a database.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,10 +1,12 @@
 //! Reveille over HTTP.
 //!
-//! The door is thin: it parses, calls the library and renders. It holds no SQL and no queue logic. What it owns is its
-//! sockets: who may connect, how long they may dawdle, how much they may send, and how they are let go at the end.
+//! The door is thin: it parses, calls the library and renders. It holds no SQL and no queue logic.
+//! What it owns is its sockets: who may connect, how long they may dawdle, how much they may send,
+//! and how they are let go at the end.
 //!
 //! ```text
-//!  ServerOptions ─bind─► Door ─serve─► Server ─run─► accept ─► connection ─► front ─► origin ─► body_door ─► router ─► api, health
+//!  ServerOptions ─bind─► Door ─serve─► Server ─run─► accept ─► connection ─► front ─► origin
+//!                                       │                ─► body_door ─► router ─► api, health
 //!                                       └────► ServerHandle: the address, the open connections
 //! ```
 //!

@@ -8,8 +8,9 @@ const OTHERS: u64 = 256;
 /// Where the limit leaves next to nothing beside the others, clients get at least one of so many.
 const AT_LEAST_OF: u64 = 8;
 
-/// Raise our own limit on open files as far as is needed and allowed, and tell how many connections there is room for. A server
-/// with more clients than files could open no connection to its database, and a new client would hear nothing at all.
+/// Raise our own limit on open files as far as is needed and allowed, and tell how many connections
+/// there is room for. A server with more clients than files could open no connection to its
+/// database, and a new client would hear nothing at all.
 pub(crate) fn make_room(connections: usize) -> usize {
     let needed = connections as u64 + OTHERS;
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return connections };

@@ -41,7 +41,8 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// The address to listen on. One that other machines can reach is refused, because there is no authentication yet.
+    /// The address to listen on. One that other machines can reach is refused, because there is no
+    /// authentication yet.
     ///
     /// Default: 127.0.0.1:6632. Port 0: any free one.
     #[must_use]
@@ -50,7 +51,8 @@ impl ServerOptions {
         self
     }
 
-    /// How many clients may be connected. One more is told to come back later. Fewer, where the limit on open files is lower.
+    /// How many clients may be connected. One more is told to come back later. Fewer, where the
+    /// limit on open files is lower.
     ///
     /// Default: 20000 connections. Zero is refused, and so is more than a million.
     #[must_use]
@@ -59,8 +61,8 @@ impl ServerOptions {
         self
     }
 
-    /// How long a client has for the head of its next request, from the moment it connected or got its last answer. So
-    /// this is also how long an idle connection stays open.
+    /// How long a client has for the head of its next request, from the moment it connected or got
+    /// its last answer. So this is also how long an idle connection stays open.
     ///
     /// Default: 30 s. Zero is refused.
     #[must_use]
@@ -78,7 +80,8 @@ impl ServerOptions {
         self
     }
 
-    /// How long a client has for each mebibyte of an answer that waits for it, or for the rest of it if that is less.
+    /// How long a client has for each mebibyte of an answer that waits for it, or for the rest of
+    /// it if that is less.
     ///
     /// Default: 30 s. Zero is refused.
     #[must_use]
@@ -96,8 +99,8 @@ impl ServerOptions {
         self
     }
 
-    /// How many bytes of bodies may be in memory at once, and how many of answers that their clients have not taken yet.
-    /// Beyond it clients are told to come back.
+    /// How many bytes of bodies may be in memory at once, and how many of answers that their
+    /// clients have not taken yet. Beyond it clients are told to come back.
     ///
     /// Default: 256 MiB each. Zero counts as one kilobyte.
     #[must_use]
@@ -106,8 +109,9 @@ impl ServerOptions {
         self
     }
 
-    /// How many pops may wait at once. One more is told to come back. A tenth of the connections, and at least one, is kept
-    /// for those who do not wait: more waiters than the others have room for count as so many.
+    /// How many pops may wait at once. One more is told to come back. A tenth of the connections,
+    /// and at least one, is kept for those who do not wait: more waiters than the others have room
+    /// for count as so many.
     ///
     /// Default: 18000. Zero is refused.
     #[must_use]
@@ -182,8 +186,8 @@ impl ServerOptions {
         Ok(())
     }
 
-    /// Open the door, and let nobody in yet: a taken port is found before anything dear is done. Clients that come
-    /// meanwhile wait.
+    /// Open the door, and let nobody in yet: a taken port is found before anything dear is done.
+    /// Clients that come meanwhile wait.
     pub async fn bind(mut self) -> Result<Door, ServerError> {
         self.check()?;
         self.limits.max_connections = open_files::make_room(self.limits.max_connections);
@@ -200,7 +204,8 @@ impl Door {
         self.address
     }
 
-    /// A server of the queues of this database behind the door. How many may wait is up to the server's own options.
+    /// A server of the queues of this database behind the door. How many may wait is up to the
+    /// server's own options.
     pub fn serve(self, database: &Database, messages: MessagesOptions) -> (Server, ServerHandle) {
         Server::new(self, database, messages)
     }

@@ -1,13 +1,15 @@
 //! Who may ask: judged by the head of a request, before anything of its body is read.
 //!
-//! There is no authentication yet, and a browser reaches loopback for every page it shows. So a page of another origin must be
-//! able to do nothing here, neither by asking us directly nor by a name of its own that it has bound to our address. Programs
-//! need nothing: whoever can open a socket is a client, and only browsers say whose page asks.
+//! There is no authentication yet, and a browser reaches loopback for every page it shows. So a
+//! page of another origin must be able to do nothing here, neither by asking us directly nor by a
+//! name of its own that it has bound to our address. Programs need nothing: whoever can open a
+//! socket is a client, and only browsers say whose page asks.
 //!
-//! Judged by `Host`, `Sec-Fetch-Site`, `Sec-Fetch-Dest` and `Origin`, which a page cannot choose. Never by `Sec-Fetch-Mode` or
-//! the user agent: Node's fetch sends both and is no browser.
+//! Judged by `Host`, `Sec-Fetch-Site`, `Sec-Fetch-Dest` and `Origin`, which a page cannot choose.
+//! Never by `Sec-Fetch-Mode` or the user agent: Node's fetch sends both and is no browser.
 //!
-//! Next: [`crate::content`] judges the body's type, [`crate::router::only_reads`] says where a link may lead.
+//! Next: [`crate::content`] judges the body's type, [`crate::router::only_reads`] says where a link
+//! may lead.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -123,8 +125,8 @@ fn is_loopback(name: &str) -> bool {
     top.eq_ignore_ascii_case("localhost")
 }
 
-/// Whether a browser says that a page of another origin asks. A page of the same site is one, too: another port of this
-/// machine is another program.
+/// Whether a browser says that a page of another origin asks. A page of the same site is one, too:
+/// another port of this machine is another program.
 fn is_foreign(site: Option<&str>) -> bool {
     !matches!(site, None | Some("same-origin" | "none"))
 }

@@ -1,8 +1,8 @@
 //! One question at a time, asked on behalf of everybody.
 //!
-//! Owns the last answer of a [`Probe`]. Promises that an answer is at most [`FRESH`] old, and that the question is asked
-//! by one task at most once in that time, whatever the number of requests and however many of them are abandoned.
-//! Nobody asks, nothing is asked: an idle server is silent.
+//! Owns the last answer of a [`Probe`]. Promises that an answer is at most [`FRESH`] old, and that
+//! the question is asked by one task at most once in that time, whatever the number of requests and
+//! however many of them are abandoned. Nobody asks, nothing is asked: an idle server is silent.
 
 use std::time::Duration;
 

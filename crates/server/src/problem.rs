@@ -60,7 +60,8 @@ pub(crate) fn come_back_later(body: impl IntoResponse) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, RETRY_AFTER_SECONDS)], body).into_response()
 }
 
-/// Tells a client to come back later, without waiting for it: a client that does not listen costs nothing.
+/// Tells a client to come back later, without waiting for it: a client that does not listen costs
+/// nothing.
 pub(crate) fn turn_away(stream: &TcpStream) {
     let _ = stream.try_write(FULL_HOUSE);
 }

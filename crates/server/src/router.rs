@@ -45,8 +45,8 @@ pub(crate) fn keeps_time(path: &str) -> bool {
     api::may_wait(path) || [LIVEZ, READYZ, HEALTH].contains(&path)
 }
 
-/// Whether whoever asks there may call us by any name: probes and scrapers find us by names of their own, and are told nothing
-/// about messages.
+/// Whether whoever asks there may call us by any name: probes and scrapers find us by names of
+/// their own, and are told nothing about messages.
 pub(crate) fn is_probe(path: &str) -> bool {
     path == LIVEZ || path == READYZ || is_at_or_below(path, METRICS)
 }

@@ -1,7 +1,8 @@
 //! Weighs answers: how many bytes wait until their clients take them.
 //!
-//! Promises that the answers of all routes together stay within `max_in_flight`. A question whose answer finds no room is to be
-//! asked again. What was done must be told whatever it weighs, so a route that does much asks for room before it begins.
+//! Promises that the answers of all routes together stay within `max_in_flight`. A question whose
+//! answer finds no room is to be asked again. What was done must be told whatever it weighs, so a
+//! route that does much asks for room before it begins.
 
 use axum::body::Body;
 use axum::http::Method;
@@ -29,7 +30,8 @@ pub(crate) fn room_for(service: &Service, bytes: usize) -> Result<Share, Problem
     Err(OVERLOADED)
 }
 
-/// The same answer, holding its share of the room until the last byte of it was given to the system.
+/// The same answer, holding its share of the room until the last byte of it was given to the
+/// system.
 pub(crate) async fn weigh(service: &Service, asked: &Method, answer: Response) -> Response {
     let bytes = answer.size_hint().lower();
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);

@@ -1,8 +1,8 @@
 //! The accept loop, and the end of it.
 //!
-//! Owns the listening socket and every connection. Promises that one client more than the limit is told to come back
-//! instead of being left waiting, and that shutdown stops accepting, lets what runs finish within a bound, and leaves no
-//! task behind.
+//! Owns the listening socket and every connection. Promises that one client more than the limit is
+//! told to come back instead of being left waiting, and that shutdown stops accepting, lets what
+//! runs finish within a bound, and leaves no task behind.
 //!
 //! Next: [`crate::connection`].
 
@@ -114,7 +114,8 @@ impl Server {
         }
         drop(listener);
         clients.let_go().await;
-        // A database that swallows everything must not keep the process: what it has not answered was not acknowledged.
+        // A database that swallows everything must not keep the process: what it has not answered
+        // was not acknowledged.
         if timeout(CLOSING, messages.close()).await.is_err() {
             warn!(after = ?CLOSING, "the queues did not close in time, leaving them");
         }

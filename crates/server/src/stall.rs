@@ -1,7 +1,8 @@
 //! Ends a connection whose client does not take its answer.
 //!
-//! Without this a client that asks and never reads, or reads a little now and then, holds its connection and the answers to it
-//! for as long as it likes: hyper waits for the socket without a limit, and memory for answers is shared by all.
+//! Without this a client that asks and never reads, or reads a little now and then, holds its
+//! connection and the answers to it for as long as it likes: hyper waits for the socket without a
+//! limit, and memory for answers is shared by all.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +15,8 @@ use tokio::time::{Instant, Sleep};
 /// What a client has to take in the time it is given, or the rest of its answer if that is less.
 const PORTION: usize = 1024 * 1024;
 
-/// A stream whose writes fail when, once one of them has to wait, less than a portion of what is written gets on within `limit`.
+/// A stream whose writes fail when, once one of them has to wait, less than a portion of what is
+/// written gets on within `limit`.
 pub(crate) struct Stall<S> {
     stream: S,
     limit: Duration,

@@ -38,7 +38,8 @@ fn shared_directory() -> PathBuf {
     std::env::temp_dir().join(format!("reveille-test-{}{}", geteuid(), chosen.unwrap_or_default()))
 }
 
-/// Makes the directory, or checks that nobody else put theirs there: the temporary directory belongs to everybody.
+/// Makes the directory, or checks that nobody else put theirs there: the temporary directory
+/// belongs to everybody.
 fn make_own(dir: &Path) {
     let mode = if geteuid().is_root() { 0o711 } else { 0o700 };
     let _ = DirBuilder::new().mode(mode).create(dir);
@@ -64,7 +65,8 @@ pub struct TestCluster {
 pub enum Shutdown {
     /// Sessions are ended, everything is written: an administrator's restart.
     Fast,
-    /// The processes are gone at once: a crash. What was committed comes back from the log if the server is durable.
+    /// The processes are gone at once: a crash. What was committed comes back from the log if the
+    /// server is durable.
     Kill,
 }
 

@@ -9,7 +9,8 @@ use tokio_postgres::{Client, NoTls};
 use crate::fault_proxy::{FaultProxy, Upstream};
 use crate::{cluster, leftovers, template};
 
-/// A database that only one test uses. Dropped with the value; kept for a look when the test fails, until the next run.
+/// A database that only one test uses. Dropped with the value; kept for a look when the test fails,
+/// until the next run.
 #[derive(Debug)]
 pub struct TestDatabase {
     name: String,
@@ -31,7 +32,8 @@ impl TestDatabase {
 
     async fn clone_of(template: &str) -> Self {
         let name = leftovers::name_for_this_process();
-        // Copying files beats writing the template through the log when nothing is synced: 16 ms against 34 ms.
+        // Copying files beats writing the template through the log when nothing is synced: 16 ms
+        // against 34 ms.
         let create = format!("create database {name} template {template} strategy file_copy");
         admin().await.batch_execute(&create).await.expect("a database can be created");
         Self { name }

@@ -1,9 +1,9 @@
 //! A TCP proxy that fails on demand.
 //!
-//! Sits between a program and its server and forwards bytes until a test says otherwise: [`FaultProxy::cut`],
-//! [`FaultProxy::delay`], [`FaultProxy::stall`], [`FaultProxy::half_open`], [`FaultProxy::refuse`],
-//! [`FaultProxy::cut_after`], [`FaultProxy::cut_after_sending`]. [`FaultProxy::heal`] ends all but the cuts, which have
-//! ended by themselves.
+//! Sits between a program and its server and forwards bytes until a test says otherwise:
+//! [`FaultProxy::cut`], [`FaultProxy::delay`], [`FaultProxy::stall`], [`FaultProxy::half_open`],
+//! [`FaultProxy::refuse`], [`FaultProxy::cut_after`], [`FaultProxy::cut_after_sending`].
+//! [`FaultProxy::heal`] ends all but the cuts, which have ended by themselves.
 
 mod pump;
 
@@ -109,7 +109,8 @@ impl FaultProxy {
         self.shared.weather.send_replace(Weather::Stalled);
     }
 
-    /// Reads everything and forwards nothing, for ever: the other side seems alive and never answers.
+    /// Reads everything and forwards nothing, for ever: the other side seems alive and never
+    /// answers.
     pub fn half_open(&self) {
         self.shared.weather.send_replace(Weather::Swallowed);
     }
@@ -125,7 +126,8 @@ impl FaultProxy {
         self.shared.trip.send_replace(Some(Trip::Bytes { direction, left: bytes }));
     }
 
-    /// Ends all connections once the program has sent `text`: the server gets it, the program never hears the answer.
+    /// Ends all connections once the program has sent `text`: the server gets it, the program never
+    /// hears the answer.
     pub fn cut_after_sending(&self, text: &str) {
         self.shared.trip.send_replace(Some(Trip::Sent(text.as_bytes().to_vec())));
     }

@@ -1,18 +1,22 @@
 //! A database per test, faults on demand, and events to wait for.
 //!
-//! - [`TestDatabase`]: a database of its own for each test, cloned from a migrated template on one shared private
-//!   PostgreSQL without fsync. Costs tens of milliseconds, works under `cargo test` and one-process-per-test runners.
-//! - [`TestCluster`]: a whole server for tests that must restart it, open its TCP port, or let a standby follow it.
+//! - [`TestDatabase`]: a database of its own for each test, cloned from a migrated template on one
+//!   shared private PostgreSQL without fsync. Costs tens of milliseconds, works under `cargo test`
+//!   and one-process-per-test runners.
+//! - [`TestCluster`]: a whole server for tests that must restart it, open its TCP port, or let a
+//!   standby follow it.
 //! - [`FaultProxy`]: a TCP proxy that cuts, delays, stalls or swallows on demand.
 //! - [`Pooler`]: a transaction pooler before a test's database.
 //! - [`generic_plan`]: what plan the server makes of a statement.
-//! - [`plain_queue`]: the smallest queue that can be woken, for tests and benches of the wake engine.
+//! - [`plain_queue`]: the smallest queue that can be woken, for tests and benches of the wake
+//!   engine.
 //! - [`world`]: the queues of one database as two processes have them.
 //! - [`scenario`]: what programs share that run scenarios and end in figures.
 //! - [`Events`]: a growing list that tests wait on, instead of time.
 //! - [`chosen`]: a number that whoever runs a test may choose.
 //!
-//! Reads the environment (`REVEILLE_PG_BIN`, `CI`, and what [`chosen`] is asked for), as a test runner's part may.
+//! Reads the environment (`REVEILLE_PG_BIN`, `CI`, and what [`chosen`] is asked for), as a test
+//! runner's part may.
 
 mod chosen;
 mod events;

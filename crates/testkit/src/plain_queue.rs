@@ -1,7 +1,8 @@
 //! The smallest queue that can be woken, for tests and benches of the wake engine.
 //!
-//! The queue itself is the example `examples/own_table`. Owns a [`Node`]: a database, a hub and a dispatcher together, as
-//! one process would have them, with everything that the engine did to be waited for.
+//! The queue itself is the example `examples/own_table`. Owns a [`Node`]: a database, a hub and a
+//! dispatcher together, as one process would have them, with everything that the engine did to be
+//! waited for.
 
 mod node;
 

@@ -3,7 +3,8 @@
 use reveille::database::{SchemaName, Statement};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-/// The generic plan, as our sessions use it. Works on PostgreSQL 15, which has no `explain (generic_plan)`.
+/// The generic plan, as our sessions use it. Works on PostgreSQL 15, which has no
+/// `explain (generic_plan)`.
 ///
 /// # Panics
 /// When the statement cannot be prepared.
@@ -26,7 +27,8 @@ pub async fn generic_plan(client: &Client, schema: &SchemaName, statement: &Stat
     rows.iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Checks that the statement's plan is what its header promises; says nothing about one that promises nothing.
+/// Checks that the statement's plan is what its header promises; says nothing about one that
+/// promises nothing.
 ///
 /// # Panics
 /// When the plan does not use the index.

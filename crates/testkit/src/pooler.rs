@@ -1,4 +1,5 @@
-//! `PgBouncer` in transaction mode before a test's database: what most managed PostgreSQL puts in between.
+//! `PgBouncer` in transaction mode before a test's database: what most managed PostgreSQL puts in
+//! between.
 
 use std::fs::{self, DirBuilder};
 use std::net::TcpListener;
@@ -31,8 +32,8 @@ pub enum LoginSettings {
 }
 
 impl Pooler {
-    /// A pooler with so many sessions to the server for everybody. `None`, with a word about it, when `PgBouncer` is not
-    /// installed; in CI that is a failure.
+    /// A pooler with so many sessions to the server for everybody. `None`, with a word about it,
+    /// when `PgBouncer` is not installed; in CI that is a failure.
     ///
     /// # Panics
     /// When it does not start.
@@ -76,7 +77,8 @@ impl Drop for Pooler {
     }
 }
 
-/// Short, for a socket's path has a limit; open, for the pooler runs as somebody else when we are root.
+/// Short, for a socket's path has a limit; open, for the pooler runs as somebody else when we are
+/// root.
 fn directory() -> PathBuf {
     let dir = std::env::temp_dir().join(format!("rvl-{}-{:08x}", std::process::id(), crate::database::random()));
     DirBuilder::new().mode(0o700).create(&dir).expect("the temporary directory can be written");

@@ -3,8 +3,8 @@
 use crate::TestDatabase;
 
 impl TestDatabase {
-    /// Make such a schema, at `version`: the migrator's two tables with their rows, one table and one function. The name is
-    /// a plain identifier.
+    /// Make such a schema, at `version`: the migrator's two tables with their rows, one table and
+    /// one function. The name is a plain identifier.
     ///
     /// # Panics
     /// When the server refuses.

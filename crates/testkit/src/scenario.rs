@@ -3,7 +3,8 @@
 //! - [`Report`]: rows for people, figures for machines; [`progress`] for whoever watches.
 //! - [`supervisor`]: the program itself as the supervisor of its private PostgreSQL.
 //! - [`program`]: the `reveille` of this tree, built.
-//! - [`Plain`] and [`wire`]: a connection to PostgreSQL and one to a server, with nothing of ours between.
+//! - [`Plain`] and [`wire`]: a connection to PostgreSQL and one to a server, with nothing of ours
+//!   between.
 //! - [`process`]: what the kernel knows of a process.
 //!
 //! Unlike the parts for tests these return errors: a program has somebody to tell.

@@ -6,7 +6,8 @@ use tokio_postgres::Client;
 use crate::cluster;
 use crate::database::admin;
 
-/// Templates of older schemas that are kept: switching between two branches need not build each time.
+/// Templates of older schemas that are kept: switching between two branches need not build each
+/// time.
 const KEPT: i64 = 5;
 
 /// The name of the template for this build's schema, made if it is not there.
@@ -24,7 +25,8 @@ async fn exists(admin: &Client, name: &str) -> bool {
     found.expect("databases can be listed").is_some()
 }
 
-/// Built under another name and renamed when whole: a run that dies half way leaves no half template.
+/// Built under another name and renamed when whole: a run that dies half way leaves no half
+/// template.
 async fn make(admin: &Client, name: &str) {
     let lock = "select pg_advisory_lock(hashtext('reveille test template'))";
     admin.execute(lock, &[]).await.expect("a lock can be taken");

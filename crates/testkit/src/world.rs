@@ -27,7 +27,8 @@ impl World {
         let mut nodes = Vec::new();
         for _ in 0..2 {
             let database = Database::connect(DatabaseOptions::new(db.url())).await.expect("connects");
-            // What was purged lies in the log until upkeep comes by, and whoever has a lease of it can still bury it.
+            // What was purged lies in the log until upkeep comes by, and whoever has a lease of it
+            // can still bury it.
             nodes.push(Messages::new(&database, MessagesOptions::default().maintenance_interval(Duration::ZERO)));
         }
         Self { db, nodes }
@@ -65,7 +66,8 @@ pub async fn deadlocks(client: &Client) -> i64 {
     client.query_one(counted, &[]).await.expect("the server counts deadlocks").get(0)
 }
 
-/// Places of the queue (null for all) where messages wait and nothing says so; every word of it in one snapshot.
+/// Places of the queue (null for all) where messages wait and nothing says so; every word of it in
+/// one snapshot.
 ///
 /// # Panics
 /// When the server does not say.

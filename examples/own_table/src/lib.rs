@@ -1,10 +1,12 @@
-//! A queue in a table of your own that is woken instead of polled: one plain table, as any application may have.
+//! A queue in a table of your own that is woken instead of polled: one plain table, as any
+//! application may have.
 //!
-//! Owns the table `todo`, what the heartbeat asks about it ([`SURVEY`]), the claim ([`Todo`]), [`push`] and [`finish`].
-//! `main.rs` puts them together as one process would. Statements that run on Reveille's connections name their schema,
-//! because these look names up in `pg_catalog` alone.
+//! Owns the table `todo`, what the heartbeat asks about it ([`SURVEY`]), the claim ([`Todo`]),
+//! [`push`] and [`finish`]. `main.rs` puts them together as one process would. Statements that run
+//! on Reveille's connections name their schema, because these look names up in `pg_catalog` alone.
 //!
-//! The engine's own tests and benches run on this queue, so that they say something about the engine alone.
+//! The engine's own tests and benches run on this queue, so that they say something about the
+//! engine alone.
 
 mod source;
 
@@ -18,7 +20,8 @@ use tokio_postgres::types::Type;
 /// The name of the source in hints.
 pub const SOURCE: &str = "todo";
 
-/// The next due of every waited queue, by the database's clock: one step into the index for each, however long it is.
+/// The next due of every waited queue, by the database's clock: one step into the index for each,
+/// however long it is.
 pub const SURVEY: &str = "select ordinal, extract(epoch from next.due_at - clock_timestamp()) as due_s \
      from unnest({keys}) with ordinality as waited (key, ordinal) \
      cross join lateral (select due_at from public.todo where queue = waited.key order by due_at limit 1) as next \

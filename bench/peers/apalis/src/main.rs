@@ -1,5 +1,5 @@
-//! apalis-postgres as a process that can be measured: `apalis-peer <database URL>`, then commands on standard input; see
-//! `jobload`.
+//! apalis-postgres as a process that can be measured: `apalis-peer <database URL>`, then commands
+//! on standard input; see `jobload`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! awa as a process that can be measured: `awa-peer <database URL>`, then commands on standard input; see `jobload`.
+//! awa as a process that can be measured: `awa-peer <database URL>`, then commands on standard
+//! input; see `jobload`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use tokio::runtime::Handle;
 const TUNED_SLOTS: u32 = 512;
 const TUNED_CONNECTIONS: u32 = 30;
 
-/// What its `admin::state_counts` calls scheduled, retryable, available and running; asked there, it takes minutes.
+/// What its `admin::state_counts` calls scheduled, retryable, available and running; asked there,
+/// it takes minutes.
 const LEFT: &str = "
     with heads as materialized (
       select queue, priority, enqueue_shard, awa.sequence_next_value(seq_name) as next_seq from awa.queue_claim_heads
@@ -52,7 +54,8 @@ struct Noop {
 #[async_trait]
 impl Queue for Awa {
     async fn install(&self) -> anyhow::Result<()> {
-        // Its future cannot be shown to be `Send` here; blocking is harmless where nothing else runs yet.
+        // Its future cannot be shown to be `Send` here; blocking is harmless where nothing else
+        // runs yet.
         let migrated = || Handle::current().block_on(awa::migrations::run(&self.pool));
         tokio::task::block_in_place(migrated)?;
         // A worker's first start is what turns a new database over to queue storage.

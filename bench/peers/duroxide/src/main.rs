@@ -1,6 +1,7 @@
 //! The other PostgreSQL providers for duroxide, each as a process that can be measured.
 //!
-//! `duroxide-peers <pg|opt> <database URL>`; then commands on standard input, see the crate `workload`.
+//! `duroxide-peers <pg|opt> <database URL>`; then commands on standard input, see the crate
+//! `workload`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `graphile_worker` as a process that can be measured: `graphile-peer <database URL>`, then commands on standard input; see
-//! `jobload`.
+//! `graphile_worker` as a process that can be measured: `graphile-peer <database URL>`, then
+//! commands on standard input; see `jobload`.
 
 use std::fmt;
 use std::sync::Arc;

@@ -37,7 +37,8 @@ impl Books {
         self.twice.load(Ordering::Relaxed)
     }
 
-    /// When the jobs of this range began, in microseconds of the machine's clock; 0 if they did not.
+    /// When the jobs of this range began, in microseconds of the machine's clock; 0 if they did
+    /// not.
     pub(crate) fn began(&self, range: std::ops::Range<usize>) -> Vec<u64> {
         self.began.get(range).unwrap_or_default().iter().map(|began| began.load(Ordering::Relaxed)).collect()
     }

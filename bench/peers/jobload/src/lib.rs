@@ -1,8 +1,9 @@
 //! What the scenarios `jobs` and `jobs-latency` do with a job queue, whichever it is.
 //!
-//! Each queue is measured in processes of its own: a small program that says how its queue is used ([`Queue`]) and calls
-//! [`serve`]. It reads commands on standard input, one JSON object a line, and answers each with one line on standard
-//! output. Counting, pacing and stamping are written once, here, so that nobody is measured in another way than the others.
+//! Each queue is measured in processes of its own: a small program that says how its queue is used
+//! ([`Queue`]) and calls [`serve`]. It reads commands on standard input, one JSON object a line,
+//! and answers each with one line on standard output. Counting, pacing and stamping are written
+//! once, here, so that nobody is measured in another way than the others.
 
 mod books;
 mod command;

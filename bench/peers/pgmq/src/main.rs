@@ -1,6 +1,7 @@
 //! Installs pgmq's SQL into a database: `pgmq-peer <database URL>`.
 //!
-//! The scenario `messages` then calls its functions through the same driver as ours, so that SQL is compared with SQL.
+//! The scenario `messages` then calls its functions through the same driver as ours, so that SQL is
+//! compared with SQL.
 
 use anyhow::Context;
 use pgmq::PGMQueueExt;

@@ -16,7 +16,8 @@ use crate::{Peer, gaps, latency, round_trips, stress, validation};
 /// Dispatchers of each kind, wherever the number is not what is measured.
 pub(crate) const SLOTS: usize = 4;
 
-/// Measures a peer in the database at `url`, as the commands on standard input say, until there are no more.
+/// Measures a peer in the database at `url`, as the commands on standard input say, until there are
+/// no more.
 pub async fn serve(peer: impl Peer, url: String) -> anyhow::Result<()> {
     let bed = Bed::new(Arc::new(peer), url);
     let mut idle = None;

@@ -1,4 +1,5 @@
-//! How late a waiting fetch learns of work that no insert announces, or whose announcement was lost.
+//! How late a waiting fetch learns of work that no insert announces, or whose announcement was
+//! lost.
 //!
 //! Every situation has a provider and a schema of its own, so they run side by side.
 
@@ -38,11 +39,13 @@ const ALL: [(Situation, &str); 5] = [
     (Situation::DelayedEnqueue, "delayed_enqueue"),
 ];
 
-/// Milliseconds after the moment at which the work could have been taken; `patience` if it was not taken by then.
+/// Milliseconds after the moment at which the work could have been taken; `patience` if it was not
+/// taken by then.
 pub(crate) async fn run(bed: &Bed, patience: Duration) -> anyhow::Result<Value> {
     let mut running = tokio::task::JoinSet::new();
     for (situation, name) in ALL {
-        // The last one terminates every listener of the database: the others must be through by then.
+        // The last one terminates every listener of the database: the others must be through by
+        // then.
         if matches!(situation, Situation::ListenerTerminated) {
             continue;
         }
@@ -118,7 +121,8 @@ async fn happen(
     }
 }
 
-/// A turn of a new instance, held as by a slot that forgets it; and since when, or a little earlier.
+/// A turn of a new instance, held as by a slot that forgets it; and since when, or a little
+/// earlier.
 async fn take(provider: &Arc<dyn Provider>, lock: Duration) -> anyhow::Result<(String, Instant)> {
     // The first fetch opens connections; the lock's beginning is to be known to the millisecond.
     provider.fetch_orchestration_item(lock, Duration::ZERO, None).await?;

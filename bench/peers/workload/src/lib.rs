@@ -1,8 +1,9 @@
 //! What the scenario `orchestrations` runs on a duroxide provider, whichever it is.
 //!
-//! Each provider is measured in a process of its own: a small program that says how its provider is opened ([`Peer`]) and
-//! calls [`serve`]. It reads commands on standard input, one JSON object a line, and answers each with one line on standard
-//! output. The workloads are written once, here, so that nobody is measured in another way than the others.
+//! Each provider is measured in a process of its own: a small program that says how its provider is
+//! opened ([`Peer`]) and calls [`serve`]. It reads commands on standard input, one JSON object a
+//! line, and answers each with one line on standard output. The workloads are written once, here,
+//! so that nobody is measured in another way than the others.
 
 mod bed;
 mod command;
@@ -28,10 +29,12 @@ pub trait Peer: Send + Sync + 'static {
     /// Whether an empty fetch waits.
     fn waits(&self) -> bool;
 
-    /// A condition on `pg_stat_activity` that holds for the backend which listens; `None` if nothing listens.
+    /// A condition on `pg_stat_activity` that holds for the backend which listens; `None` if
+    /// nothing listens.
     fn listener(&self) -> Option<&'static str>;
 
-    /// SQL that makes the history of instance `$1` unreadable, in a schema whose quoted name is given.
+    /// SQL that makes the history of instance `$1` unreadable, in a schema whose quoted name is
+    /// given.
     fn spoil_history(&self, schema: &str) -> String;
 
     /// SQL for the most attempts of a message of instance `$1`, as `int4`.

@@ -1,4 +1,5 @@
-//! One orchestration at a time through the real runtime: from the call that starts it to its end, and how late timers are.
+//! One orchestration at a time through the real runtime: from the call that starts it to its end,
+//! and how late timers are.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! duroxide's own stress test: orchestrations that fan out to activities, as many at once as allowed.
+//! duroxide's own stress test: orchestrations that fan out to activities, as many at once as
+//! allowed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,7 +70,8 @@ pub(crate) async fn run(bed: &Bed, load: &Load) -> anyhow::Result<Value> {
     Ok(answer(&result, asked))
 }
 
-/// Orchestrations per second if a provider took no time at all: the slots do nothing but their activities.
+/// Orchestrations per second if a provider took no time at all: the slots do nothing but their
+/// activities.
 pub(crate) async fn ceiling(slots: usize, delay_ms: u64) -> anyhow::Result<Value> {
     const SPAN: Duration = Duration::from_secs(1);
     let began = Instant::now();

@@ -1,4 +1,5 @@
-//! duroxide's own validation suite, function by function, as the tests of `reveille-duroxide` list it.
+//! duroxide's own validation suite, function by function, as the tests of `reveille-duroxide` list
+//! it.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! A hundred callers with one row each: a statement for everyone, or one statement for all who wait.
+//! A hundred callers with one row each: a statement for everyone, or one statement for all who
+//! wait.
 
 use std::time::Duration;
 

@@ -1,11 +1,13 @@
 //! What our pushes are measured beside: servers that run one statement for each request.
 //!
-//! First the plainest thing that could be called a queue over HTTP: a row in a table, in a transaction of its own, durable
-//! before it is answered, and stored once for each transaction id, as ours. It knows no order, no groups and no waking. It
-//! stands behind the HTTP library that we use, without our limits and deadlines; and, as a second one, behind a bare reader
-//! of sockets that understands nothing but this bench, which tells what HTTP itself costs. The third one does what we do,
-//! with our own library, but no two requests meet in a statement: it tells what fusing them is worth. A partition always goes to
-//! the same of its connections, so that none waits for another's lock.
+//! First the plainest thing that could be called a queue over HTTP: a row in a table, in a
+//! transaction of its own, durable before it is answered, and stored once for each transaction id,
+//! as ours. It knows no order, no groups and no waking. It stands behind the HTTP library that we
+//! use, without our limits and deadlines; and, as a second one, behind a bare reader of sockets
+//! that understands nothing but this bench, which tells what HTTP itself costs. The third one does
+//! what we do, with our own library, but no two requests meet in a statement: it tells what fusing
+//! them is worth. A partition always goes to the same of its connections, so that none waits for
+//! another's lock.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -140,7 +142,8 @@ async fn push(State(store): State<Arc<Store>>, body: Bytes) -> Result<Response, 
 /// Where messages go.
 enum Store {
     Table(Pool<(Client, Statement)>),
-    /// Each has lanes and connections of its own and one request at a time, so that nothing is fused.
+    /// Each has lanes and connections of its own and one request at a time, so that nothing is
+    /// fused.
     Queue(Vec<Mutex<Messages>>),
 }
 
@@ -189,8 +192,8 @@ fn home<'a>(all: &'a [Mutex<Messages>], item: &Item<'_>) -> &'a Mutex<Messages> 
     &all[place]
 }
 
-/// What a server knows that runs for a while: the partitions by name, and, since it has been popped from, that its hints leave
-/// by themselves.
+/// What a server knows that runs for a while: the partitions by name, and, since it has been popped
+/// from, that its hints leave by themselves.
 async fn teach(messages: &Messages, items: &[Item<'_>]) -> anyhow::Result<()> {
     for item in items {
         push_one(messages, &Item { transaction_id: &Uuid::now_v7().to_string(), ..*item }).await?;

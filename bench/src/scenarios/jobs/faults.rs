@@ -1,4 +1,5 @@
-//! Two parts of our own queue alone: a worker that is killed at work, and a job whose transaction was open for long.
+//! Two parts of our own queue alone: a worker that is killed at work, and a job whose transaction
+//! was open for long.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -97,7 +98,8 @@ impl Field<'_> {
     }
 }
 
-/// When the lease of each job that is held ends, in microseconds of the machine's clock, by the job's number.
+/// When the lease of each job that is held ends, in microseconds of the machine's clock, by the
+/// job's number.
 async fn leases(plain: &Plain) -> anyhow::Result<HashMap<u64, f64>> {
     let held = "select (convert_from(job_body.args, 'UTF8')::json ->> 'n')::bigint,
                        (extract(epoch from job.due_at) * 1000000)::float8

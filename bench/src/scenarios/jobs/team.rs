@@ -1,7 +1,9 @@
-//! A job queue under measurement: one process that enqueues and some that work, on a database of their own.
+//! A job queue under measurement: one process that enqueues and some that work, on a database of
+//! their own.
 //!
-//! Every job has a number, every process notes which it ran, and when workers stop, what ran is compared with what the
-//! database still has: a job that is neither was lost, one that is both, or that ran in two places, ran twice.
+//! Every job has a number, every process notes which it ran, and when workers stop, what ran is
+//! compared with what the database still has: a job that is neither was lost, one that is both, or
+//! that ran in two places, ran twice.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -173,7 +175,8 @@ impl Team {
         Ok(counts.iter().filter_map(|count| count["ran"].as_u64()).sum())
     }
 
-    /// Enqueues so many ready jobs, in the fastest way there is, and with them those that are for later.
+    /// Enqueues so many ready jobs, in the fastest way there is, and with them those that are for
+    /// later.
     async fn add(&mut self, ready: u64) -> anyhow::Result<()> {
         let shift = self.shift.context("nobody works")?;
         let count = (ready * 100 / (100 - shift.scheduled)).min(shift.limit - self.next);
@@ -186,7 +189,8 @@ impl Team {
         Ok(())
     }
 
-    /// Notes that jobs with the next `count` numbers are enqueued elsewhere; says which the first is.
+    /// Notes that jobs with the next `count` numbers are enqueued elsewhere; says which the first
+    /// is.
     pub(in crate::scenarios) fn number(&mut self, count: u64) -> u64 {
         self.next += count;
         self.next - count

@@ -19,7 +19,8 @@ pub(super) struct Found {
     deep: BTreeMap<usize, (f64, f64)>,
     /// Before a transaction was held open, and at its end.
     held: BTreeMap<usize, (f64, f64)>,
-    /// How late the last job of a killed worker began again, in milliseconds, and what became of all of them.
+    /// How late the last job of a killed worker began again, in milliseconds, and what became of
+    /// all of them.
     killed: Vec<(f64, Account)>,
     /// Milliseconds from the commit of a transaction that was held open to the handler.
     late_commits: Vec<f64>,

@@ -1,4 +1,5 @@
-//! How it grows: many idle partitions, many groups, ten minutes of load, a transaction held open elsewhere.
+//! How it grows: many idle partitions, many groups, ten minutes of load, a transaction held open
+//! elsewhere.
 
 use std::time::Duration;
 
@@ -96,7 +97,8 @@ async fn scattered(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
     let ours = Ours::new(field.messages, "scattered", MANY, BYTES)?;
     let (mut costs, mut logged, mut pages) = (Vec::new(), Vec::new(), Vec::new());
     let admin = Plain::connect(&field.cluster.url()).await?;
-    // Bytes of the log, and how many whole pages went into it: after a checkpoint each page does once.
+    // Bytes of the log, and how many whole pages went into it: after a checkpoint each page does
+    // once.
     let position = async || -> anyhow::Result<(f64, f64)> {
         let position = "select (pg_current_wal_insert_lsn() - '0/0')::float8, wal_fpi::float8 from pg_stat_wal";
         let row = admin.client.query_one(position, &[]).await?;

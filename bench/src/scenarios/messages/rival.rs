@@ -1,7 +1,8 @@
 //! A queue under measurement: ours, pgmq, and one table with a state column.
 //!
-//! All three are asked for the same things by the same loops. Each caller of a rival has a connection from a small set, as
-//! its documentation shows; ours has its lanes. Everybody's pushes and acks wait for the disk.
+//! All three are asked for the same things by the same loops. Each caller of a rival has a
+//! connection from a small set, as its documentation shows; ours has its lanes. Everybody's pushes
+//! and acks wait for the disk.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,7 +13,8 @@ use reveille::uuid::Uuid;
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 
-/// How long our consumers wait for a message: one that is pushed to a partition in somebody's hands is free when they ack.
+/// How long our consumers wait for a message: one that is pushed to a partition in somebody's hands
+/// is free when they ack.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// The queue of pgmq.
 pub(super) const PGMQ_QUEUE: &str = "bench";

@@ -1,4 +1,5 @@
-//! What no provider passes that keeps its word: the activities themselves, and one durable commit at the end of each.
+//! What no provider passes that keeps its word: the activities themselves, and one durable commit
+//! at the end of each.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,8 @@ use tokio::task::JoinSet;
 const TASKS: f64 = 5.0;
 const SPAN: Duration = Duration::from_secs(2);
 
-/// Orchestrations per second of slots that do nothing but their activities and a commit of one row for each.
+/// Orchestrations per second of slots that do nothing but their activities and a commit of one row
+/// for each.
 pub(super) async fn of_commits(url: &str, slots: u64, delay_ms: u64) -> anyhow::Result<f64> {
     let admin = Plain::connect(url).await?;
     admin.client.batch_execute("drop table if exists ended; create table ended (activity bigint)").await?;
@@ -22,7 +24,8 @@ pub(super) async fn of_commits(url: &str, slots: u64, delay_ms: u64) -> anyhow::
     let mut running = JoinSet::new();
     for connection in connections {
         running.spawn(async move {
-            // The whole of it: its client alone would leave the half that speaks to the server behind.
+            // The whole of it: its client alone would leave the half that speaks to the server
+            // behind.
             let connection = connection;
             let end = connection.client.prepare("insert into ended values ($1)").await?;
             let mut done = 0_i64;

@@ -23,7 +23,8 @@ pub(super) struct Found {
     /// Orchestrations per second and statements for each, by slots and delay.
     pub(super) stress: BTreeMap<(u64, u64), Vec<f64>>,
     pub(super) statements: BTreeMap<(u64, u64), Vec<f64>>,
-    /// What a provider could reach that takes no time, and one whose only cost is a durable commit for each activity.
+    /// What a provider could reach that takes no time, and one whose only cost is a durable commit
+    /// for each activity.
     pub(super) ceilings: BTreeMap<(u64, u64), (f64, f64)>,
     /// Orchestrations per second with large payloads, and how many failed.
     pub(super) large: (f64, f64),

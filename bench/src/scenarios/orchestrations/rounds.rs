@@ -60,7 +60,8 @@ pub(super) async fn latency(
 /// How late each situation is noticed.
 pub(super) async fn gaps(bench: &Bench, peers: &mut [Peer], found: &mut [Found]) -> anyhow::Result<()> {
     for round in 1..=bench.pick(1, 2) {
-        // A rival that misses a wake is seen once; waiting for the end of its poll teaches nothing more.
+        // A rival that misses a wake is seen once; waiting for the end of its poll teaches nothing
+        // more.
         let patience = if round == 1 { bench.pick(1_000, 32_000) } else { 2_000 };
         progress(&format!("recovery gaps on all, who mostly sleep, round {round}"));
         let order = json!({ "do": "gaps", "patience_ms": patience });

@@ -71,7 +71,8 @@ async fn logs(client: &Client, faults: &mut Vec<String>) -> Logs {
     logs
 }
 
-/// Every push that was answered is there, once, where it was said to be, and each pusher's own order is kept.
+/// Every push that was answered is there, once, where it was said to be, and each pusher's own
+/// order is kept.
 fn check_pushes(logs: &Logs, pushes: &[PushNote], faults: &mut Vec<String>) {
     let mut places: HashMap<MessageId, (u8, i64)> = HashMap::new();
     for (partition, log) in logs {
@@ -110,8 +111,9 @@ fn check_pushes(logs: &Logs, pushes: &[PushNote], faults: &mut Vec<String>) {
     faults.extend(places.keys().filter(|id| !known.contains(id)).map(|id| format!("nobody knows {id}")));
 }
 
-/// Leases of a place, in the order they were given: each begins where what was settled before it ends, and brings what is in
-/// the log there. So a message is settled once, in order, and never under a lease that was lost.
+/// Leases of a place, in the order they were given: each begins where what was settled before it
+/// ends, and brings what is in the log there. So a message is settled once, in order, and never
+/// under a lease that was lost.
 fn check_place(place: (u8, u8), log: &[MessageId], leases: &[(i64, &LeaseNote)], faults: &mut Vec<String>) {
     let mut settled = 0;
     for (epoch, lease) in leases {

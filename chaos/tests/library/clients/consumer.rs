@@ -44,7 +44,8 @@ fn note(batch: &Batch, lease: &PartitionLease, group: u8) -> LeaseNote {
     }
 }
 
-/// Does something with a batch, and writes down what was settled by it. Returns the next batch, if that came with it.
+/// Does something with a batch, and writes down what was settled by it. Returns the next batch, if
+/// that came with it.
 async fn treat(
     node: &Messages,
     batch: &Batch,

@@ -48,7 +48,8 @@ impl Ack {
         self.transaction_ids.iter().map(item).collect()
     }
 
-    /// Every message that `pop --json` printed, under the lease and for the group it was popped with.
+    /// Every message that `pop --json` printed, under the lease and for the group it was popped
+    /// with.
     fn read(&self) -> Result<Vec<Value>, Failure> {
         let mut text = String::new();
         let read = std::io::stdin().read_to_string(&mut text);

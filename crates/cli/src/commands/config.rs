@@ -38,7 +38,8 @@ fn as_json(setting: &Setting, config: &Config) -> serde_json::Value {
     })
 }
 
-/// The value as it may be shown: no passwords, and the place that an empty data directory stands for.
+/// The value as it may be shown: no passwords, and the place that an empty data directory stands
+/// for.
 fn shown(setting: &Setting, config: &Config) -> String {
     match setting.key.as_str() {
         "database.url" | "database.listen_url" if !setting.text.is_empty() => masked(&setting.text),

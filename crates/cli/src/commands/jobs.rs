@@ -1,4 +1,5 @@
-//! `reveille jobs`: what waits, what was given up, and what people do about it; straight on the database.
+//! `reveille jobs`: what waits, what was given up, and what people do about it; straight on the
+//! database.
 //!
 //! Next: `view`, how it is printed.
 
@@ -23,7 +24,8 @@ pub(crate) async fn run(typed: Typed, config: &Config) -> Result<Exit, Failure> 
 }
 
 async fn on(database: &Database, typed: Typed, options: JobsOptions) -> Result<Exit, Failure> {
-    // A database without our tables is told in words, and not by the first statement that misses one.
+    // A database without our tables is told in words, and not by the first statement that misses
+    // one.
     database.check_schema().await?;
     let jobs = Jobs::open(database, options);
     let done = step(&jobs, typed).await;
@@ -62,7 +64,8 @@ async fn step(jobs: &Jobs, typed: Typed) -> Result<Exit, Failure> {
     }
 }
 
-/// Any name is a queue, from its first job on: one that nobody has used yet can be paused, and is told, for it may be a slip.
+/// Any name is a queue, from its first job on: one that nobody has used yet can be paused, and is
+/// told, for it may be a slip.
 async fn pause(jobs: &Jobs, chosen: &ChosenQueue) -> Result<Exit, Failure> {
     let known = jobs.queues().await?.iter().any(|queue| queue.name == chosen.queue);
     jobs.pause(&chosen.queue).await?;
@@ -86,7 +89,8 @@ async fn dead(jobs: &Jobs, which: DeadJobs) -> Result<Exit, Failure> {
     told(which.json, || view::dead_json(&found), || view::dead(&found))
 }
 
-/// One by one; what cannot be done to one does not keep the others from it. As JSON, each is a line.
+/// One by one; what cannot be done to one does not keep the others from it. As JSON, each is a
+/// line.
 async fn each(
     chosen: ChosenJobs,
     act: impl AsyncFn(JobId) -> Result<&'static str, JobsError>,

@@ -1,4 +1,5 @@
-//! `reveille postgres`: the private PostgreSQL by itself, and the supervisor that this program is too.
+//! `reveille postgres`: the private PostgreSQL by itself, and the supervisor that this program is
+//! too.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -21,8 +22,8 @@ pub(crate) fn program() -> Result<Vec<OsString>, EmbeddedError> {
     Ok(vec![this_program()?.into_os_string(), NAME.into()])
 }
 
-/// Becomes the supervisor when that is what was typed, before a line of configuration is read or a thread started: a
-/// server must not go down because of a fault in a file that only its users read.
+/// Becomes the supervisor when that is what was typed, before a line of configuration is read or a
+/// thread started: a server must not go down because of a fault in a file that only its users read.
 pub(crate) fn internal(typed: &[OsString]) -> Option<ExitCode> {
     let [_, command, step, ..] = typed else { return None };
     if command != NAME || !INTERNAL.iter().any(|name| step == name) {

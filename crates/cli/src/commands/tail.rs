@@ -1,7 +1,7 @@
 //! `reveille tail`: what is pushed from now on, seen by a group of its own.
 //!
-//! Promises that no other group misses a message because of it, and that the group is gone when it ends, unless it is
-//! killed or the server is.
+//! Promises that no other group misses a message because of it, and that the group is gone when it
+//! ends, unless it is killed or the server is.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! The configuration file: where it is, and what it says.
 //!
-//! A file in the working directory is not read: a server must not change because of where it was started.
+//! A file in the working directory is not read: a server must not change because of where it was
+//! started.
 
 use std::ffi::OsString;
 use std::fs;

@@ -88,8 +88,9 @@ impl Effective {
         self.settings.iter().find(|setting| setting.key == key)
     }
 
-    /// Variables that look like ours and are not, with the one that was probably meant. Not an error: a service called
-    /// `reveille` in a Kubernetes namespace puts variables of that prefix into every container.
+    /// Variables that look like ours and are not, with the one that was probably meant. Not an
+    /// error: a service called `reveille` in a Kubernetes namespace puts variables of that prefix
+    /// into every container.
     pub(crate) fn slips(&self, names: &[String]) -> Vec<(String, String)> {
         let ours: Vec<String> = self.settings.iter().flat_map(Setting::variables).collect();
         let strange = names.iter().filter(|name| !ours.contains(name) && *name != "REVEILLE_CONFIG");

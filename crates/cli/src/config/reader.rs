@@ -1,4 +1,5 @@
-//! Texts into values. A text that is none is noted as a fault, and reading goes on, so that all faults are found.
+//! Texts into values. A text that is none is noted as a fault, and reading goes on, so that all
+//! faults are found.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Connection strings that may be shown.
 //!
-//! Promises that no password is in what is returned, also when the text is no valid connection string: in doubt more is
-//! hidden than need be.
+//! Promises that no password is in what is returned, also when the text is no valid connection
+//! string: in doubt more is hidden than need be.
 
 const MASK: &str = "***";
 const SECRET_KEYS: &[&str] = &["password", "sslpassword"];
@@ -15,7 +15,8 @@ pub(crate) fn masked(url: &str) -> String {
     }
 }
 
-/// From the first colon to the last `@`: a password with a stray `/`, `?` or `@` in it is hidden whole.
+/// From the first colon to the last `@`: a password with a stray `/`, `?` or `@` in it is hidden
+/// whole.
 fn masked_url(rest: &str) -> String {
     let (user, rest) = match rest.rsplit_once('@') {
         Some((user, rest)) => (Some(user), rest),

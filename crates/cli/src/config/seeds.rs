@@ -1,5 +1,5 @@
-//! Settings by the names that Queen MQ and the jobs' own library gave them, so that a deployment can be moved without a new
-//! configuration.
+//! Settings by the names that Queen MQ and the jobs' own library gave them, so that a deployment
+//! can be moved without a new configuration.
 //!
 //! Ours are stronger. What has no meaning in this design is accepted and told.
 

@@ -1,4 +1,5 @@
-//! Names that clients choose neither forge lines of the log nor steer the terminal they are shown on.
+//! Names that clients choose neither forge lines of the log nor steer the terminal they are shown
+//! on.
 
 use reveille_testkit::TestDatabase;
 use tokio::process::Command;

@@ -12,7 +12,8 @@ use tokio::process::Command;
 
 use crate::support::{Home, PATIENCE, Serving};
 
-/// Whether this can be tried. In CI it must be, so that it is not skipped for ever without anybody noticing.
+/// Whether this can be tried. In CI it must be, so that it is not skipped for ever without anybody
+/// noticing.
 #[expect(clippy::disallowed_methods, reason = "CI is told by its environment")]
 async fn mounts() -> bool {
     let mut command = Command::new("unshare");

@@ -250,8 +250,8 @@ async fn ask(address: &str, request: String) -> (u16, String) {
     (status, body.to_owned())
 }
 
-/// Waits until no process of the private server is left, for at most 15 s. Every one of them holds `alive.lock`, and
-/// the supervisor holds `super.lock`, so the kernel tells.
+/// Waits until no process of the private server is left, for at most 15 s. Every one of them holds
+/// `alive.lock`, and the supervisor holds `super.lock`, so the kernel tells.
 pub(crate) async fn nothing_left(data_dir: &Path) {
     for name in ["super.lock", "alive.lock"] {
         let path = data_dir.join(name);

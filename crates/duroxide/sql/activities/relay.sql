@@ -1,9 +1,10 @@
--- Remove the activity under token $1, if its lock has not ended, and add its outcome $3 to the messages of instance $2
--- (no outcome if null); and take the next due activity that is of no session for whoever did it, for $5 seconds, under
--- token $4. Tags: $6, with untagged ones if $7, whatever they are if $8. Takes nothing and says so while an activity of a
--- session is due: then owners matter, and so does the order among both kinds.
--- Returns nothing if the token is not held; otherwise one row, with the next activity if there is one, and the events of its
--- instance's latest execution unless they are many: whoever does an activity asks for them first.
+-- Remove the activity under token $1, if its lock has not ended, and add its outcome $3 to the
+-- messages of instance $2 (no outcome if null); and take the next due activity that is of no
+-- session for whoever did it, for $5 seconds, under token $4. Tags: $6, with untagged ones if $7,
+-- whatever they are if $8. Takes nothing and says so while an activity of a session is due: then
+-- owners matter, and so does the order among both kinds. Returns nothing if the token is not held;
+-- otherwise one row, with the next activity if there is one, and the events of its instance's
+-- latest execution unless they are many: whoever does an activity asks for them first.
 -- locks:  the activity, its session, the next activity (skip locked)
 -- plan:   index scan using activity_due
 -- fences: the tokens

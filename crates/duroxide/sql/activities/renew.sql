@@ -1,5 +1,5 @@
--- Keep the activity under token $1 for another $2 seconds from now, if its lock has not ended. Touches its session.
--- Returns nothing if the token is not held.
+-- Keep the activity under token $1 for another $2 seconds from now, if its lock has not ended.
+-- Touches its session. Returns nothing if the token is not held.
 -- locks:  the activity, then its session
 -- fences: the token
 with renewed as (

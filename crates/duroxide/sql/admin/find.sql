@@ -1,5 +1,5 @@
--- Up to $3 instances among $1 (all, if null) whose execution ended before $2 (ms since 1970, if given); with $4 only
--- ended ones without a parent.
+-- Up to $3 instances among $1 (all, if null) whose execution ended before $2 (ms since 1970, if
+-- given); with $4 only ended ones without a parent.
 -- locks:  nothing
 select i.instance_id
 from {schema}.instance i

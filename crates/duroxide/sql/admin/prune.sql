@@ -1,5 +1,6 @@
--- Remove executions of instance $1 with their events: all but the last $2 (if given), ended before $3 (ms since 1970, if
--- given); never the current one, never one that runs. Returns nothing if there is no such instance.
+-- Remove executions of instance $1 with their events: all but the last $2 (if given), ended before
+-- $3 (ms since 1970, if given); never the current one, never one that runs. Returns nothing if
+-- there is no such instance.
 -- locks:  the executions and events that go
 with current as materialized (
   select

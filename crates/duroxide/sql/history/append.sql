@@ -1,4 +1,5 @@
--- Append events $4 with ids $3 to execution $2 of instance $1. An id that is there already refuses them all.
+-- Append events $4 with ids $3 to execution $2 of instance $1. An id that is there already refuses
+-- them all.
 -- locks:  the new rows
 insert into {schema}.history (instance_id, execution_id, event_id, event)
 select

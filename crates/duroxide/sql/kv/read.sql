@@ -1,4 +1,5 @@
--- The values of instance $1, of key $2 or, if that is null, of all: as the current execution has them.
+-- The values of instance $1, of key $2 or, if that is null, of all: as the current execution has
+-- them.
 -- locks:  nothing
 select
   coalesce(d.key, s.key) as key,

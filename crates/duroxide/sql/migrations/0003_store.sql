@@ -1,4 +1,5 @@
--- Create the tables of one provider: instances with their executions, history and values, and the two queues.
+-- Create the tables of one provider: instances with their executions, history and values, and the
+-- two queues.
 -- locks: nothing that existed before
 create table {schema}.instance (
   instance_id text primary key,

@@ -1,11 +1,12 @@
--- Claim up to $2 instances with visible messages for $3 seconds, one token of $1 each; pinned versions from $4 to $5 only.
--- part 0: how much was picked, whether something was left because somebody else has it in hand, and when the next look is
--- due. part 1: a turn, with its execution, name and version, and whether what follows is fresh; 2: a message; 3: an event
--- of the execution; 4: a value.
--- The statement sees what was there when it began, and a turn may have ended since: then the token of the last turn in the
--- mailbox, which is read anew under its lock, is not that in the instance, and the rest must be read by another statement.
--- Mailboxes are looked up one by one, also on a store so young that PostgreSQL knows nothing of it: they are as many as
--- there ever were instances. A claim need not survive a crash, so it does not wait for the disk.
+-- Claim up to $2 instances with visible messages for $3 seconds, one token of $1 each; pinned
+-- versions from $4 to $5 only. part 0: how much was picked, whether something was left because
+-- somebody else has it in hand, and when the next look is due. part 1: a turn, with its execution,
+-- name and version, and whether what follows is fresh; 2: a message; 3: an event of the execution;
+-- 4: a value. The statement sees what was there when it began, and a turn may have ended since:
+-- then the token of the last turn in the mailbox, which is read anew under its lock, is not that in
+-- the instance, and the rest must be read by another statement. Mailboxes are looked up one by one,
+-- also on a store so young that PostgreSQL knows nothing of it: they are as many as there ever were
+-- instances. A claim need not survive a crash, so it does not wait for the disk.
 -- locks:  the mailboxes that are picked (skip locked) and their messages
 -- plan:   index scan using message_due
 -- fences: the token, which every later statement on the turn must present

@@ -1,6 +1,6 @@
--- Add message $2 for instance $1, visible after $3 seconds, or at $4 (seconds since 1970) if that is given.
--- A start ($5) makes the mailbox, if there is none; an event of the queue ($6) without a mailbox is dropped.
--- Returns whether it was added, and in how many seconds it is visible.
+-- Add message $2 for instance $1, visible after $3 seconds, or at $4 (seconds since 1970) if that
+-- is given. A start ($5) makes the mailbox, if there is none; an event of the queue ($6) without a
+-- mailbox is dropped. Returns whether it was added, and in how many seconds it is visible.
 -- locks:  for a start the mailbox
 with begun as (
   insert into {schema}.mailbox (instance_id, known)

@@ -1,4 +1,5 @@
--- Keep the turn of instance $1 under token $2 for another $3 seconds from now, if its lock has not ended.
+-- Keep the turn of instance $1 under token $2 for another $3 seconds from now, if its lock has not
+-- ended.
 -- locks:  the mailbox
 -- fences: the token
 update {schema}.mailbox

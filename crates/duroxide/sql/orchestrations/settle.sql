@@ -1,11 +1,13 @@
--- Commit the turn of instance $1 under token $2, as a whole, if the lock is still ours; otherwise change nothing.
--- $3 execution; $4, $5, $6 name, version, parent; $7 pinned version; $8, $9 status and output; $10 whether it ended;
--- $11, $12 custom status and whether it changed; $13, $14 event ids and events; $15 to $18 changed values (keys, values,
--- times, whether all others are cleared); $19 to $24 activities (instance, execution, id, session, tag, item);
--- $25 to $27 activities to cancel; $28 to $32 messages (instance, item, visible at, whether a start, whether an event of
--- the queue).
+-- Commit the turn of instance $1 under token $2, as a whole, if the lock is still ours; otherwise
+-- change nothing. $3 execution; $4, $5, $6 name, version, parent; $7 pinned version; $8, $9 status
+-- and output; $10 whether it ended; $11, $12 custom status and whether it changed; $13, $14 event
+-- ids and events; $15 to $18 changed values (keys, values, times, whether all others are cleared);
+-- $19 to $24 activities (instance, execution, id, session, tag, item); $25 to $27 activities to
+-- cancel; $28 to $32 messages (instance, item, visible at, whether a start, whether an event of the
+-- queue).
 -- locks:  the mailbox of $1, then what belongs to it; new mailboxes in the order of their names
--- fences: the token, under the mailbox's lock; settled_token remembers it, so that a second try knows of the first
+-- fences: the token, under the mailbox's lock; settled_token remembers it, so that a second try
+--         knows of the first
 with clock as materialized (
   select clock_timestamp() as now
 ), held as materialized (

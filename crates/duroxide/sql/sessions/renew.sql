@@ -1,4 +1,5 @@
--- Keep the live sessions of owners $1 for another $2 seconds from now, unless they were idle for $3 seconds.
+-- Keep the live sessions of owners $1 for another $2 seconds from now, unless they were idle for $3
+-- seconds.
 -- locks:  the sessions, in the order of their names
 with live as materialized (
   select session_id

@@ -1,7 +1,7 @@
 //! Which activities a worker slot may take.
 //!
-//! Tags and session owner decide; slots that differ in either ask different questions, and only one of them may be able to
-//! serve a row.
+//! Tags and session owner decide; slots that differ in either ask different questions, and only one
+//! of them may be able to serve a row.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! From one activity to the next, in one statement.
 //!
-//! The commit of an outcome is waited for anyway; a slot that asked for its next activity only then would pay a second
-//! statement and a turn of the dispatcher. Promises what [`Activities::settle`] promises, and to say when an activity may
-//! have been taken of which nothing was heard.
+//! The commit of an outcome is waited for anyway; a slot that asked for its next activity only then
+//! would pay a second statement and a turn of the dispatcher. Promises what [`Activities::settle`]
+//! promises, and to say when an activity may have been taken of which nothing was heard.
 //!
 //! Next: [`super::shelf`].
 
@@ -26,7 +26,8 @@ pub(crate) struct Relayed {
 }
 
 impl Activities {
-    /// Remove an activity and send its outcome, and take the next under token `next` for a slot that will ask like this.
+    /// Remove an activity and send its outcome, and take the next under token `next` for a slot
+    /// that will ask like this.
     pub(crate) async fn relay(
         &self,
         token: &str,

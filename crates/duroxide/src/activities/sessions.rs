@@ -1,7 +1,7 @@
 //! Whether activities of sessions were about lately.
 //!
-//! Only a hint that saves a statement: the claim that serves all slots at once takes nothing while such activities are due,
-//! so asking it first would be in vain.
+//! Only a hint that saves a statement: the claim that serves all slots at once takes nothing while
+//! such activities are due, so asking it first would be in vain.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,15 +1,17 @@
 //! Activities for slots that are about to ask.
 //!
-//! A slot that has done one activity asks for the next at once, and in the same way. Owns what each activity in hand was
-//! asked for with, and the next ones, which were taken while the ones before were settled. Promises that each goes to one
-//! taker: a fetch that asks alike, or whoever gives it back because none came.
+//! A slot that has done one activity asks for the next at once, and in the same way. Owns what each
+//! activity in hand was asked for with, and the next ones, which were taken while the ones before
+//! were settled. Promises that each goes to one taker: a fetch that asks alike, or whoever gives it
+//! back because none came.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{ActivityAsk, ActivityKey, Task};
 
-/// More activities in hand than this are forgotten: those that are never settled would otherwise stay for ever.
+/// More activities in hand than this are forgotten: those that are never settled would otherwise
+/// stay for ever.
 const HANDED_MAX: usize = 4096;
 
 /// How an activity is asked for.

@@ -1,7 +1,8 @@
 //! The end of an activity, and the next one for the slot that did it.
 //!
-//! Promises that a settlement which has begun is carried through and rung for, whatever becomes of its caller; and that an
-//! activity taken for a slot that does not come back is given back, uncounted, after [`HOLD`].
+//! Promises that a settlement which has begun is carried through and rung for, whatever becomes of
+//! its caller; and that an activity taken for a slot that does not come back is given back,
+//! uncounted, after [`HOLD`].
 //!
 //! Next: [`crate::activities`].
 
@@ -18,7 +19,8 @@ use crate::lane::Lane;
 use crate::token::nonces;
 use crate::turns::Turns;
 
-/// How long an activity waits for its slot, hidden from everybody else. The slot is on its way: it has only to be scheduled.
+/// How long an activity waits for its slot, hidden from everybody else. The slot is on its way: it
+/// has only to be scheduled.
 const HOLD: Duration = Duration::from_millis(10);
 
 impl PostgresProvider {
@@ -37,7 +39,8 @@ impl PostgresProvider {
             end: inner.context.end().clone(),
         };
         let (tell, told) = oneshot::channel();
-        // Not by the caller, who may go away while the next activity is being taken: nobody would give it back.
+        // Not by the caller, who may go away while the next activity is being taken: nobody would
+        // give it back.
         inner.context.spawn(relay.run(token.to_owned(), completion, asked, tell));
         told.await.unwrap_or_else(|_| Err(ProviderError::retryable("ack_work_item", "the provider is closing")))
     }

@@ -6,8 +6,8 @@ use tokio_postgres::Client;
 
 use super::{ALL, CLAIM_ACTIVITIES, CLAIM_PLAIN, CLAIM_TURNS, RELAY_ACTIVITY};
 
-/// 100,000 rows in each large table. Nearly everything lies in the future or is done; one instance has half of all
-/// events; one session has most activities.
+/// 100,000 rows in each large table. Nearly everything lies in the future or is done; one instance
+/// has half of all events; one session has most activities.
 const SKEWED: &str = "
     insert into {schema}.mailbox (instance_id, known, locked_until, lock_token)
     select 'i' || n, true, case when n % 100 = 0 then now() + interval '1 hour' end,

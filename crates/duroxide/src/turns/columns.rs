@@ -1,6 +1,7 @@
 //! What a turn writes, as the columns of its one statement.
 //!
-//! Owns the order of the parameters of `sql/orchestrations/settle.sql`, whose header says what each is.
+//! Owns the order of the parameters of `sql/orchestrations/settle.sql`, whose header says what each
+//! is.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,8 @@
 //! From a turn as it was read to the item that the runtime understands.
 //!
-//! Promises that an event or a message which cannot be read makes a `history_error`, never a shorter history: the runtime
-//! counts the attempts and ends the orchestration when they are used up.
+//! Promises that an event or a message which cannot be read makes a `history_error`, never a
+//! shorter history: the runtime counts the attempts and ends the orchestration when they are used
+//! up.
 //!
 //! Next: [`super::settle`].
 

@@ -1,6 +1,7 @@
 //! What a turn changed of an instance's values.
 //!
-//! Folds the events of a turn, in their order, into one change for each key, because one statement can touch a row once.
+//! Folds the events of a turn, in their order, into one change for each key, because one statement
+//! can touch a row once.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! The end of a turn: committed whole, given back, or kept a little longer.
 //!
-//! Promises that a turn is committed once: the token is compared under the mailbox's lock, in the same statement that
-//! writes, and a try whose answer was lost recognises its own commit. Refuses with a permanent error what is no longer ours.
+//! Promises that a turn is committed once: the token is compared under the mailbox's lock, in the
+//! same statement that writes, and a try whose answer was lost recognises its own commit. Refuses
+//! with a permanent error what is no longer ours.
 //!
 //! Next: [`crate::lane`], which is rung for what the turn sent.
 
@@ -39,7 +40,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Sent {
     /// Activities were scheduled.
     pub(crate) activities: bool,
-    /// There are messages, for this instance or others; the first that waits becomes visible after the delay.
+    /// There are messages, for this instance or others; the first that waits becomes visible after
+    /// the delay.
     pub(crate) messages: bool,
     pub(crate) due: Option<Duration>,
 }
@@ -55,7 +57,8 @@ impl Turns {
         let params = columns.params(&token, &outcome);
         let mut settled = self.store.settle(ACK, &SETTLE_TURN, &params).await?;
         if settled.doubted && settled.rows.first().is_some_and(is_strange) {
-            // The first try was still at work when the second began, and a statement sees what was there at its begin.
+            // The first try was still at work when the second began, and a statement sees what was
+            // there at its begin.
             settled = Settled { doubted: true, ..self.store.settle(ACK, &SETTLE_TURN, &params).await? };
         }
         let Some(row) = settled.rows.first() else { return Ok(Sent::default()) };

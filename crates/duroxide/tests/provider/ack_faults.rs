@@ -50,8 +50,8 @@ async fn a_turn_whose_answer_is_lost_after_the_commit_is_one_turn() {
     assert_eq!(provider.get_custom_status("order", 0).await.unwrap(), Some((Some(MARK.to_owned()), 1)));
 }
 
-/// The first try is still at work when the second begins: a second that judged by what it saw when it began would take
-/// the turn for lost, and the runtime would fail the workflow.
+/// The first try is still at work when the second begins: a second that judged by what it saw when
+/// it began would take the turn for lost, and the runtime would fail the workflow.
 #[tokio::test]
 async fn a_turn_that_is_committed_while_it_is_tried_again_is_one_turn() {
     let database = TestDatabase::new().await;
@@ -127,7 +127,8 @@ async fn an_activity_that_is_given_back_wakes_others_when_the_answer_is_lost() {
     .await;
 }
 
-/// The sender is told that it may have failed; it has not, and nobody waits for a heartbeat to find out.
+/// The sender is told that it may have failed; it has not, and nobody waits for a heartbeat to find
+/// out.
 #[tokio::test]
 async fn a_message_whose_answer_is_lost_wakes_nevertheless() {
     let database = TestDatabase::new().await;
@@ -176,7 +177,8 @@ async fn a_turn_that_is_refused_for_a_moment_is_tried_again_and_committed_once()
     assert_eq!(tries, 4);
 }
 
-/// Sessions on the demoted server answer and refuse every write, and whoever asks for another one finds no primary yet.
+/// Sessions on the demoted server answer and refuse every write, and whoever asks for another one
+/// finds no primary yet.
 #[tokio::test]
 async fn a_turn_that_ends_during_a_failover_is_waited_out() {
     let database = TestDatabase::new().await;

@@ -139,8 +139,8 @@ pub(crate) async fn clock(client: &Client) -> SystemTime {
     client.query_one("select clock_timestamp()", &[]).await.expect("the database knows the time").get(0)
 }
 
-/// Lets a fetch wait, does something that makes work visible when it is due, and checks that the fetch is neither early nor
-/// late.
+/// Lets a fetch wait, does something that makes work visible when it is due, and checks that the
+/// fetch is neither early nor late.
 pub(crate) async fn woken<T>(
     database: &TestDatabase,
     due: Due,
@@ -149,7 +149,8 @@ pub(crate) async fn woken<T>(
 ) {
     let client = database.client().await;
     let acting = async {
-        // Until the fetch has looked and sleeps; a fetch that had not would find the work even sooner.
+        // Until the fetch has looked and sleeps; a fetch that had not would find the work even
+        // sooner.
         tokio::time::sleep(Duration::from_millis(150)).await;
         let began = clock(&client).await;
         act.await;

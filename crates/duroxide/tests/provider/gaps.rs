@@ -57,7 +57,8 @@ async fn a_turn_that_is_given_back_with_a_delay_wakes_after_it() {
     .await;
 }
 
-/// Otherwise a look between two of them takes the order and leaves its cancellation for a turn that never comes.
+/// Otherwise a look between two of them takes the order and leaves its cancellation for a turn that
+/// never comes.
 #[tokio::test]
 async fn what_was_taken_together_comes_back_at_one_moment() {
     let database = TestDatabase::new().await;
@@ -138,7 +139,8 @@ async fn a_fetch_that_goes_away_keeps_nothing() {
     for _ in 0..20 {
         let gone = tokio::time::timeout(Duration::from_millis(1), take_turn(&provider, LONG, WAIT));
         let (gone, _) = tokio::join!(gone, provider.enqueue_for_orchestrator(start("order"), None));
-        // One that was quicker than its client's patience did get it, and gives it back as a client would.
+        // One that was quicker than its client's patience did get it, and gives it back as a client
+        // would.
         if let Ok(Some(token)) = gone {
             provider.abandon_orchestration_item(&token, None, false).await.unwrap();
         }

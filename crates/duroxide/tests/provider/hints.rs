@@ -66,7 +66,8 @@ async fn messages_and_activities_are_announced_to_other_programs_and_delays_with
     assert!((50_000..=60_000).contains(&delay_ms), "{delay_ms}");
 }
 
-/// A trigger that notifies would do so inside the producer's commit, under a lock on the whole database.
+/// A trigger that notifies would do so inside the producer's commit, under a lock on the whole
+/// database.
 #[tokio::test]
 async fn no_table_has_a_trigger() {
     let database = TestDatabase::new().await;

@@ -17,7 +17,8 @@ async fn session(connection: &Pooled) -> i32 {
     connection.query(&SESSION, &[]).await.expect("a session answers")[0].get(0)
 }
 
-/// Whether a third caller waits for one of two connections, and is then given it. One that may open a third does.
+/// Whether a third caller waits for one of two connections, and is then given it. One that may open
+/// a third does.
 async fn two_are_all(url: &str) -> bool {
     let provider = PostgresProvider::new(url).await.expect("a provider opens");
     let database = provider.database();
@@ -39,7 +40,8 @@ fn place_of_work() -> Option<String> {
     std::env::var(PLACE).ok()
 }
 
-/// The environment is a process's own, so the one with the limit is another process: this test again.
+/// The environment is a process's own, so the one with the limit is another process: this test
+/// again.
 #[tokio::test]
 async fn the_environment_limits_the_connections_of_the_seeds_constructors() {
     if let Some(url) = place_of_work() {

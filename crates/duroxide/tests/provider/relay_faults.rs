@@ -1,4 +1,5 @@
-//! The next activity comes with the end of the one before, and nobody else waits for it long if its slot does not come.
+//! The next activity comes with the end of the one before, and nobody else waits for it long if its
+//! slot does not come.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! A program whose fetches do not wait, as those written for duroxide-pg have it: others wait for what it does, and hear.
+//! A program whose fetches do not wait, as those written for duroxide-pg have it: others wait for
+//! what it does, and hear.
 
 use std::time::Duration;
 
@@ -128,7 +129,8 @@ async fn the_end_of_its_lock_wakes_others_when_it_dies() {
     woken(&database, Due::At(since + SECOND * 2), take_turn(&waiting, LONG, WAIT), async {}).await;
 }
 
-/// Where nodes find each other: without it every call would wait two seconds for a hint that cannot leave.
+/// Where nodes find each other: without it every call would wait two seconds for a hint that cannot
+/// leave.
 #[tokio::test]
 async fn it_makes_the_tables_of_the_engine_in_a_database_of_its_own_and_refuses_a_shared_one_without_them() {
     let database = TestDatabase::empty().await;

@@ -68,7 +68,8 @@ async fn a_timer_wakes_a_fetch_at_its_time_and_not_before() {
 /// How many looks ten messages cost, one after the other, while twenty fetches wait on each node.
 async fn looks_for_ten_messages(nodes: usize) -> i64 {
     let server = Counted::start().await;
-    // On a machine so busy that a woken dispatcher comes late, it would look by itself for a while: that is not counted here.
+    // On a machine so busy that a woken dispatcher comes late, it would look by itself for a while:
+    // that is not counted here.
     let config = LongPollConfig { causes: PaceCauses::NONE, notify_delivery_timeout: WAIT, ..LongPollConfig::on() };
     let mut providers = Vec::new();
     for _ in 0..nodes {
@@ -107,7 +108,8 @@ async fn a_message_costs_one_look_however_many_fetches_wait() {
     assert!((10..=12).contains(&looks), "{looks} looks for ten messages");
 }
 
-/// One on each node; and one more on the node that met the other at the row, for that one might have given it up.
+/// One on each node; and one more on the node that met the other at the row, for that one might
+/// have given it up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_costs_each_of_two_nodes_one_look_and_one_more_where_they_meet() {
     let looks = looks_for_ten_messages(2).await;
@@ -115,12 +117,14 @@ async fn a_message_costs_each_of_two_nodes_one_look_and_one_more_where_they_meet
     assert!((10..=33).contains(&looks), "{looks} looks for ten messages on two nodes");
 }
 
-/// How many claim rounds one message costs while eight fetches wait; at least `expected` are waited for.
+/// How many claim rounds one message costs while eight fetches wait; at least `expected` are waited
+/// for.
 async fn rounds_for_one_message(policy: Policy, expected: i64) -> i64 {
     let server = Counted::start().await;
     let config = LongPollConfig { policy, causes: PaceCauses::NONE, ..LongPollConfig::on() };
     let provider = proven(PostgresProvider::options().url(server.url()).long_poll(config)).await;
-    // Until a fetch that waits a moment costs nothing: the queue is known to be empty, and newcomers need no round.
+    // Until a fetch that waits a moment costs nothing: the queue is known to be empty, and
+    // newcomers need no round.
     loop {
         server.forget().await;
         assert_eq!(take_turn(&provider, LONG, Duration::from_millis(1)).await, None);
@@ -196,7 +200,8 @@ async fn both_policies_bring_every_message_to_one_fetch() {
     }
 }
 
-/// The runtime's defaults ask for 30 s; whoever chose a constructor of the seed relies on being answered at once.
+/// The runtime's defaults ask for 30 s; whoever chose a constructor of the seed relies on being
+/// answered at once.
 #[tokio::test]
 async fn the_seeds_constructors_wait_only_when_they_say_so() {
     let database = TestDatabase::new().await;

@@ -38,7 +38,8 @@ impl Factory {
         Self { config: LongPollConfig::on(), pooled: None, schema: Mutex::default() }
     }
 
-    /// With statements that a transaction pooler can carry, through one. `None` where there is no pooler.
+    /// With statements that a transaction pooler can carry, through one. `None` where there is no
+    /// pooler.
     pub(crate) async fn pooled() -> Option<Self> {
         let direct = DATABASE.get_or_init(TestDatabase::new).await;
         let pooler = Pooler::before(direct, 4, LoginSettings::Refused)?;
@@ -77,7 +78,8 @@ where
     each_mode(run).await;
 }
 
-/// The same while no other function runs: for those that fail when a fetch takes a tenth of a second.
+/// The same while no other function runs: for those that fail when a fetch takes a tenth of a
+/// second.
 pub(crate) async fn alone_in_both_modes<R>(run: impl Fn(Factory) -> R)
 where
     R: Future<Output = ()> + Send + 'static,

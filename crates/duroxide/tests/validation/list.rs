@@ -1,4 +1,5 @@
-//! The functions of duroxide's validation suite that take a factory, by group. [`super::complete`] checks the list.
+//! The functions of duroxide's validation suite that take a factory, by group. [`super::complete`]
+//! checks the list.
 
 super::validations! {
     atomicity {

@@ -1,5 +1,5 @@
-//! A choice of the suite behind a transaction pooler, where each statement travels unnamed inside a transaction of its
-//! own: every statement of the provider at least once, and those that race.
+//! A choice of the suite behind a transaction pooler, where each statement travels unnamed inside a
+//! transaction of its own: every statement of the provider at least once, and those that race.
 
 macro_rules! pooled {
     ($($group:ident { $($name:ident,)* })*) => {

@@ -1,4 +1,5 @@
-//! The functions of the suite that take something else than a factory, or need the machine for themselves.
+//! The functions of the suite that take something else than a factory, or need the machine for
+//! themselves.
 
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ pub(crate) const LISTED: &[&str] = &[
     "race_replay::test_continue_as_new_transition_delivery",
 ];
 
-/// Its second fetch comes 100 ms after the end of a lock that the first is thought to have taken in no time.
+/// Its second fetch comes 100 ms after the end of a lock that the first is thought to have taken in
+/// no time.
 #[tokio::test]
 async fn multi_threaded_lock_expiration_recovery() {
     alone_in_both_modes(|factory| async move { test_multi_threaded_lock_expiration_recovery(&factory).await }).await;

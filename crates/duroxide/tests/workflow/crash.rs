@@ -17,7 +17,8 @@ const PLACE: &str = "REVEILLE_TEST_PLACE_OF_WORK";
 const UNDER_WAY: i64 = 40;
 const COMPLETED: &str = "select count(*) from duroxide.execution where status = 'Completed'";
 const KILLS: i64 = 6;
-/// Activities of a killed program that were done and not yet recorded are done again: no more than it has slots.
+/// Activities of a killed program that were done and not yet recorded are done again: no more than
+/// it has slots.
 const SLOTS: i64 = 4;
 
 /// A program of its own that works on the orders; killed with the value, if not before.

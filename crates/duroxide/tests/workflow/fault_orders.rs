@@ -1,4 +1,5 @@
-//! An order: three steps, a pause, and a workflow of its own for the parcel. Every step that runs is written down.
+//! An order: three steps, a pause, and a workflow of its own for the parcel. Every step that runs
+//! is written down.
 
 use std::sync::Arc;
 use std::time::Duration;

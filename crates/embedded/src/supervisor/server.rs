@@ -1,8 +1,8 @@
 //! One running server, started here or found running.
 //!
-//! `alive.lock` is the standard input of the postmaster and, by inheritance, of every backend. A lock on it can be had
-//! again only when all of them are gone: the kernel's own word, which no stale pid file, zombie or reused process id can
-//! contradict.
+//! `alive.lock` is the standard input of the postmaster and, by inheritance, of every backend. A
+//! lock on it can be had again only when all of them are gone: the kernel's own word, which no
+//! stale pid file, zombie or reused process id can contradict.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -24,8 +24,8 @@ use crate::{lock, settings};
 
 /// How long processes of an earlier server may take to end.
 const LEFTOVERS_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a fast shutdown may take (it writes a checkpoint) before the server is told to drop everything; it then
-/// recovers from its log at the next start.
+/// How long a fast shutdown may take (it writes a checkpoint) before the server is told to drop
+/// everything; it then recovers from its log at the next start.
 const FAST_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
@@ -38,7 +38,8 @@ pub(super) struct Server {
 enum Origin {
     /// A child: its process id is its own until we have waited for it.
     Started,
-    /// The child of a supervisor that was killed: its process id is its own for as long as it answers.
+    /// The child of a supervisor that was killed: its process id is its own for as long as it
+    /// answers.
     Adopted,
 }
 
@@ -73,7 +74,8 @@ impl Server {
                 when_gone(tell, move || lock::exclusive(&lock::open(&path)?))?;
                 return Ok(Some(Self { pid: Pid::from_raw(postmaster.pid), origin: Origin::Adopted }));
             }
-            // Starting, stopping, or backends that have not yet noticed the death of their postmaster.
+            // Starting, stopping, or backends that have not yet noticed the death of their
+            // postmaster.
             pause_until(deadline, dir)?;
         }
         Ok(None)
@@ -110,8 +112,8 @@ pub(super) fn quiet_command(program: &Path, run_as: Option<RunAs>) -> Command {
     command
 }
 
-/// The lock that proves that no process of the cluster lives. Somebody may have deleted the file under a live server, so
-/// none may answer either.
+/// The lock that proves that no process of the cluster lives. Somebody may have deleted the file
+/// under a live server, so none may answer either.
 pub(super) fn when_all_are_gone(dir: &ClusterDir) -> Result<File, EmbeddedError> {
     let path = dir.alive_lock();
     let alive = lock::open(&path).map_err(EmbeddedError::file("open", &path))?;

@@ -1,4 +1,5 @@
-//! `kill -9` of everything that can be killed: nothing that was acknowledged is lost, nothing is left behind.
+//! `kill -9` of everything that can be killed: nothing that was acknowledged is lost, nothing is
+//! left behind.
 
 use nix::sys::signal::Signal;
 

@@ -36,8 +36,8 @@ pub(crate) fn until_some<T>(limit: Duration, what: &str, mut look: impl FnMut() 
     found.unwrap()
 }
 
-/// Every process that names the directory on its command line, and every backend that holds its `alive.lock`: those have
-/// titles instead of command lines. Zombies have neither.
+/// Every process that names the directory on its command line, and every backend that holds its
+/// `alive.lock`: those have titles instead of command lines. Zombies have neither.
 pub(crate) fn processes_of(data_dir: &Path) -> Vec<i32> {
     let (name, alive_lock) = (data_dir.to_string_lossy(), data_dir.join("alive.lock"));
     let is_backend = |pid: i32, line: &str| {
@@ -107,7 +107,8 @@ pub(crate) fn signal(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
-/// Whether a process that was sent SIGSTOP can do nothing more: stopped, or waiting in the kernel for a child that is.
+/// Whether a process that was sent SIGSTOP can do nothing more: stopped, or waiting in the kernel
+/// for a child that is.
 pub(crate) fn is_halted(pid: i32) -> bool {
     !runs(pid) || matches!(state_of(pid), Some('T' | 'D'))
 }
@@ -118,8 +119,9 @@ pub(crate) fn signal_all(pids: &[i32], what: Signal) {
     }
 }
 
-/// Kills them as if at one moment: stopped first, none has time to do anything about the end of another. Children go
-/// before their parents, because the kernel wakes stopped processes when their parent dies.
+/// Kills them as if at one moment: stopped first, none has time to do anything about the end of
+/// another. Children go before their parents, because the kernel wakes stopped processes when their
+/// parent dies.
 pub(crate) fn kill_at_once(pids: &[i32]) {
     let mut youngest_first = pids.to_vec();
     youngest_first

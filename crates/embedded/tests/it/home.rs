@@ -97,7 +97,8 @@ fn enterable_in(parent: &str) -> TempDir {
     made
 }
 
-/// Making a cluster in memory takes a third of the time. What a power cut would do is not tested here.
+/// Making a cluster in memory takes a third of the time. What a power cut would do is not tested
+/// here.
 fn fast_ground() -> &'static str {
     let room = statvfs("/dev/shm").map_or(0, |found| found.blocks_available() * found.fragment_size());
     if room > 2 << 30 { "/dev/shm" } else { "/tmp" }

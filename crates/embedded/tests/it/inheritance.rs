@@ -1,4 +1,5 @@
-//! What a program inherits (descriptors, environment, signals, umask, working directory) never reaches the server.
+//! What a program inherits (descriptors, environment, signals, umask, working directory) never
+//! reaches the server.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,7 +35,8 @@ fn locks_that_a_program_was_started_under_are_free_again_when_it_ends() {
 #[test]
 fn a_pipe_that_a_program_was_started_with_is_closed_when_it_ends() {
     let home = Home::with_cluster();
-    // `cat` ends when the last copy of the pipe's other end is closed: the test harness's own way to hang.
+    // `cat` ends when the last copy of the pipe's other end is closed: the test harness's own way
+    // to hang.
     let script = format!("exec 5> >(cat >/dev/null; echo closed > {}/closed); exec \"$@\"", home.path().display());
     let starter = Program::spawn(&home, &mut within(&["bash"], &script, &disposable(&home)));
     let _other = Program::start(&home);

@@ -1,6 +1,7 @@
 //! The embedded server on real PostgreSQL, with real processes and real faults.
 //!
-//! `reveille-postgres run` is the user program; `kill -9` is `kill -9`. Processes are looked up in `/proc`.
+//! `reveille-postgres run` is the user program; `kill -9` is `kill -9`. Processes are looked up in
+//! `/proc`.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]

@@ -12,7 +12,8 @@ use crate::sql::ask;
 
 const NOBODY: [&str; 4] = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"];
 
-/// Whether a test can be done. In CI it must be, so that it is not skipped for ever without anybody noticing.
+/// Whether a test can be done. In CI it must be, so that it is not skipped for ever without anybody
+/// noticing.
 #[expect(clippy::disallowed_methods, reason = "CI is told by its environment")]
 fn possible(what: &str, is_possible: bool) -> bool {
     assert!(is_possible || std::env::var_os("CI").is_none(), "CI must run this, but {what}");
@@ -163,7 +164,8 @@ fn a_disk_that_is_full_before_anything_is_made_is_named() {
     let home = Home::new();
     fs::create_dir(home.data()).unwrap();
     let dir = home.data().display();
-    // No room for a single file: the file system may have two inodes, and its root and `lost+found` are there already.
+    // No room for a single file: the file system may have two inodes, and its root and `lost+found`
+    // are there already.
     let script =
         format!("mount -t tmpfs -o nr_inodes=2,mode=711 none {dir} && mkdir {dir}/lost+found || exit 99; exec \"$@\"");
 

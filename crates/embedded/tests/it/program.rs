@@ -53,8 +53,8 @@ pub(crate) fn within(shell: &[&str], script: &str, command: &Command) -> Command
     outer
 }
 
-/// The same program with a signal as it usually is, whatever whoever runs the tests ignores: a shell cannot give back what was
-/// ignored when it began, `env` can.
+/// The same program with a signal as it usually is, whatever whoever runs the tests ignores: a
+/// shell cannot give back what was ignored when it began, `env` can.
 pub(crate) fn with_default(signal: &str, command: &Command) -> Command {
     let mut outer = Command::new("env");
     outer.arg(format!("--default-signal={signal}")).arg(command.get_program()).args(command.get_args());

@@ -7,7 +7,8 @@ use crate::home::Home;
 use crate::program::{BINARY, Program, Refusal, disposable, refusal};
 use crate::sql::ask;
 
-/// A supported version that is nowhere on this machine: the cache is empty, and the usual directories do not have it.
+/// A supported version that is nowhere on this machine: the cache is empty, and the usual
+/// directories do not have it.
 fn absent_major() -> &'static str {
     let installed = |major: &&&str| fs::exists(format!("/usr/lib/postgresql/{major}")).unwrap();
     ["17", "16", "15", "18"].iter().find(|major| !installed(major)).unwrap()
@@ -179,7 +180,8 @@ fn a_file_in_the_place_of_the_directory_is_refused() {
 #[test]
 fn a_program_that_may_open_almost_no_files_is_refused_in_words() {
     let home = Home::with_cluster();
-    // Where it runs out depends on the number: the locks, the supervisor's pipes, the server itself.
+    // Where it runs out depends on the number: the locks, the supervisor's pipes, the server
+    // itself.
     for limit in [4, 9, 14, 20] {
         let script = format!("ulimit -n {limit} && exec \"$@\"");
         let refused = refusal(&home, &mut crate::program::within(&["sh"], &script, &disposable(&home)));

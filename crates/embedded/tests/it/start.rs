@@ -98,7 +98,8 @@ fn a_program_that_comes_while_the_server_stops_gets_a_server() {
         let old = home.postmaster().unwrap();
         before.kill();
         let next = Program::start(&home);
-        // Either it was in time to keep the old one, or it has a new one; both answer, and one supervisor is in charge.
+        // Either it was in time to keep the old one, or it has a new one; both answer, and one
+        // supervisor is in charge.
         assert_eq!(ask(next.connection(), "select 1"), "1");
         let new = home.postmaster().unwrap();
         until(std::time::Duration::from_secs(15), "the old server's end", || new == old || !runs(old));

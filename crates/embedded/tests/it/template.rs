@@ -1,4 +1,5 @@
-//! One cluster that is made once and copied, for tests that are not about making one: a tenth of the time.
+//! One cluster that is made once and copied, for tests that are not about making one: a tenth of
+//! the time.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

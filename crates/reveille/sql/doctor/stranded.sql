@@ -1,5 +1,5 @@
--- How many cursors have messages before them of which neither they nor the head say so. There are none, in any snapshot, but for
--- groups that are being made: these are told in a second step.
+-- How many cursors have messages before them of which neither they nor the head say so. There are
+-- none, in any snapshot, but for groups that are being made: these are told in a second step.
 -- Reads every head and cursor: for an operator who asks, and for tests.
 -- locks:  nothing
 select count(*) as stranded

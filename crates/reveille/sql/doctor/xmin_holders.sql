@@ -17,7 +17,8 @@ with holders as (
   from pg_prepared_xacts
   where database = current_database()
   union all
-  -- A slot says how many transactions behind it is, not since when; one that holds anything while unused counts.
+  -- A slot says how many transactions behind it is, not since when; one that holds anything while
+  -- unused counts.
   select
     'replication slot',
     slot_name,

@@ -1,5 +1,6 @@
--- Refuse a backoff that retry_delay could not read, whichever failure it is asked for: a list has 1 to 100 pauses, an exponential
--- one begins above zero and does not end below its beginning; all are seconds, written as plain numbers, of at most a year.
+-- Refuse a backoff that retry_delay could not read, whichever failure it is asked for: a list has 1
+-- to 100 pauses, an exponential one begins above zero and does not end below its beginning; all are
+-- seconds, written as plain numbers, of at most a year.
 -- locks: nothing
 create or replace function {schema}.check_backoff(in_backoff text)
 returns void

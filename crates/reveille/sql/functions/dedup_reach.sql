@@ -1,5 +1,5 @@
--- The key below which every run ends that holds this one: keys of one run were made within 256 ms, by their own clocks; see
--- note_keys, which cuts them.
+-- The key below which every run ends that holds this one: keys of one run were made within 256 ms,
+-- by their own clocks; see note_keys, which cuts them.
 -- locks: nothing
 create or replace function {schema}.dedup_reach(in_key uuid)
 returns uuid

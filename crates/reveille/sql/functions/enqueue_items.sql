@@ -1,12 +1,13 @@
--- Enqueue jobs as part of the caller's transaction: arrays in parallel, of which only kinds and args must be whole. Jobs are due at
--- run_ats or after delays seconds, never both, else now; a time before the year 2000 counts as its beginning, and none may lie after 2199.
--- A unique scope makes a job keep out others of the same key while it has not
--- ended, and for windows seconds; what becomes of a newcomer is said by conflicts: 'keep' (it is dropped), 'replace' (the one that
--- waits gets its arguments), 'reschedule' (the one that waits gets its time), 'error'. Returns one row for each, in order: the id,
--- and whether it is that of a job that was there.
--- Nodes are told with the commit, once for each queue that is not quiet, if notify says so.
--- locks: unique keys ascending, then the jobs that have them; a notification takes a lock on the whole database while the caller
---        commits
+-- Enqueue jobs as part of the caller's transaction: arrays in parallel, of which only kinds and
+-- args must be whole. Jobs are due at run_ats or after delays seconds, never both, else now; a time
+-- before the year 2000 counts as its beginning, and none may lie after 2199. A unique scope makes a
+-- job keep out others of the same key while it has not ended, and for windows seconds; what becomes
+-- of a newcomer is said by conflicts: 'keep' (it is dropped), 'replace' (the one that waits gets
+-- its arguments), 'reschedule' (the one that waits gets its time), 'error'. Returns one row for
+-- each, in order: the id, and whether it is that of a job that was there. Nodes are told with the
+-- commit, once for each queue that is not quiet, if notify says so.
+-- locks: unique keys ascending, then the jobs that have them; a notification takes a lock on the
+--        whole database while the caller commits
 create or replace function {schema}.enqueue_items(
   in_kinds text[], in_args bytea[], in_queues text[], in_priorities int[], in_run_ats timestamptz[],
   in_delays double precision[], in_max_attempts int[], in_timeouts double precision[], in_backoffs text[],

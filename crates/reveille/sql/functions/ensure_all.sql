@@ -1,7 +1,8 @@
--- Make partitions and their queues if they are not there, and return them, but for those whose queue was deleted in this moment: by
--- queue's name and their own (parallel arrays). A dotted name gives its first part as namespace and the rest as task. Makers take
--- names in one order, so that two who want the same wait for each other and never in a circle. Whoever registers a group holds the
--- queue's row: a partition is either seen by it, or is later.
+-- Make partitions and their queues if they are not there, and return them, but for those whose
+-- queue was deleted in this moment: by queue's name and their own (parallel arrays). A dotted name
+-- gives its first part as namespace and the rest as task. Makers take names in one order, so that
+-- two who want the same wait for each other and never in a circle. Whoever registers a group holds
+-- the queue's row: a partition is either seen by it, or is later.
 -- locks: the queues' rows for key share, by name; nothing that exists besides
 create or replace function {schema}.ensure_all(in_queues text[], in_partitions text[])
 returns table (queue int, partition int, queue_name text, name text, uid uuid)
@@ -11,7 +12,8 @@ as $reveille$
 declare
   owners int[];
 begin
-  -- Single rows are looked up one by one, here and below: whatever PostgreSQL thinks of the tables, it cannot join them whole.
+  -- Single rows are looked up one by one, here and below: whatever PostgreSQL thinks of the tables,
+  -- it cannot join them whole.
   insert into {schema}.queue (name, namespace, task)
   select wanted.name,
          case when wanted.name like '%.%' then pg_catalog.split_part(wanted.name, '.', 1) else '' end,

@@ -1,5 +1,6 @@
--- The attempt held under a token failed: the job is tried again after the given delay, or else its own backoff, and is dead when
--- this was its last attempt. Refuses a token that is not held any more.
+-- The attempt held under a token failed: the job is tried again after the given delay, or else its
+-- own backoff, and is dead when this was its last attempt. Refuses a token that is not held any
+-- more.
 -- locks: the job
 create or replace function {schema}.fail(token text, code text, message text, delay interval default null)
 returns void

@@ -1,8 +1,10 @@
--- Which of these growing keys were pushed to these partitions (parallel arrays, partitions repeated) within their window, and by
--- which message. A key is looked for in the one stretch of the log among whose keys it falls, and among the runs. Whoever calls
--- holds the heads; being volatile, this sees what was committed before they were taken, which the calling statement may have begun
--- too early to see. One statement: a sweep that moves keys from the log to the runs is seen whole.
--- Tables are read from within, row by row: a plan that joins them whole would do while they are small, and be kept.
+-- Which of these growing keys were pushed to these partitions (parallel arrays, partitions
+-- repeated) within their window, and by which message. A key is looked for in the one stretch of
+-- the log among whose keys it falls, and among the runs. Whoever calls holds the heads; being
+-- volatile, this sees what was committed before they were taken, which the calling statement may
+-- have begun too early to see. One statement: a sweep that moves keys from the log to the runs is
+-- seen whole. Tables are read from within, row by row: a plan that joins them whole would do while
+-- they are small, and be kept.
 -- locks: nothing
 create or replace function {schema}.growing_seen(in_partitions int[], in_keys uuid[])
 returns table (partition int, key uuid, id uuid)

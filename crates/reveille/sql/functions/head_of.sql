@@ -1,5 +1,5 @@
--- The head of a partition and where it lies, looked up as cursor_of looks up cursors. Written so that it becomes part of the
--- statement that calls it.
+-- The head of a partition and where it lies, looked up as cursor_of looks up cursors. Written so
+-- that it becomes part of the statement that calls it.
 -- locks: nothing
 create or replace function {schema}.head_of(in_partition int)
 returns table (tid tid, queue int, next_seq bigint, first_seq bigint, last_at timestamptz)

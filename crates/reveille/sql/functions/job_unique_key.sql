@@ -1,5 +1,6 @@
--- What makes a job the same as another: 32 bytes of a hash over the parts that the scope names, and the caller's own key. The
--- scope is any of 'kind', 'queue' and 'args', joined by commas; arguments are compared byte for byte.
+-- What makes a job the same as another: 32 bytes of a hash over the parts that the scope names, and
+-- the caller's own key. The scope is any of 'kind', 'queue' and 'args', joined by commas; arguments
+-- are compared byte for byte.
 -- locks: nothing
 create or replace function {schema}.job_unique_key(in_scope text, in_kind text, in_queue text, in_args bytea, in_key text)
 returns bytea
@@ -20,7 +21,8 @@ begin
     case when 'args' = any (parts) then in_args end,
     pg_catalog.convert_to(in_key, 'UTF8')
   ] loop
-    -- With its length, so that two parts cannot be cut in two ways; -1 for a part that does not count.
+    -- With its length, so that two parts cannot be cut in two ways; -1 for a part that does not
+    -- count.
     whole := whole || pg_catalog.int8send(coalesce(pg_catalog.octet_length(piece), -1)) || coalesce(piece, ''::bytea);
   end loop;
   return pg_catalog.sha256(whole);

@@ -1,7 +1,9 @@
--- Make cursors for a group that is being made, in partitions above in_after, ascending, at most in_most of them, and return the
--- last of these; null when there are none, or when the group is not being made any more. Partitions up to in_through were there when
--- the group asked to begin, and it begins in them as it said; in later ones it begins at their beginning. A cursor that is there
--- stays as it is, so that whoever comes after somebody who died may begin from the first partition again.
+-- Make cursors for a group that is being made, in partitions above in_after, ascending, at most
+-- in_most of them, and return the last of these; null when there are none, or when the group is not
+-- being made any more. Partitions up to in_through were there when the group asked to begin, and it
+-- begins in them as it said; in later ones it begins at their beginning. A cursor that is there
+-- stays as it is, so that whoever comes after somebody who died may begin from the first partition
+-- again.
 -- locks: the new cursors, ascending
 create or replace function {schema}.make_cursors(in_group int, in_after int, in_through int, in_most int)
 returns int

@@ -1,5 +1,5 @@
--- Bring what foreign transactions have pushed to these queues into their logs, at most about in_limit messages; partitions
--- that are not there are made. Does nothing while pushes are paused.
+-- Bring what foreign transactions have pushed to these queues into their logs, at most about
+-- in_limit messages; partitions that are not there are made. Does nothing while pushes are paused.
 -- locks: the queues' rows for key share; then the heads, ascending; the dedup rows of the keys
 create or replace function {schema}.move_outbox(in_queues text[], in_limit int)
 returns table (queue int, partition int, taken bigint, moved bigint)
@@ -19,7 +19,8 @@ begin
   into names, parts
   from (
     select distinct oldest.queue, oldest.partition
-    -- A range of one name: by its equality PostgreSQL might read everybody's rows in the order of their ids.
+    -- A range of one name: by its equality PostgreSQL might read everybody's rows in the order of
+    -- their ids.
     from pg_catalog.unnest(in_queues) as wanted (name)
     cross join lateral (
       select outbox.queue, outbox.partition

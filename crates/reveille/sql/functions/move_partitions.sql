@@ -1,7 +1,8 @@
--- Bring what foreign transactions have pushed to these partitions into their logs, in the order of the outbox, at most
--- in_limit messages, and return how many each got. Duplicates are dropped. The heads are taken first, each later statement
--- sees what was committed until then, and only what it deleted itself is appended: so nothing is moved twice, and whatever
--- was committed before a push began comes before it.
+-- Bring what foreign transactions have pushed to these partitions into their logs, in the order of
+-- the outbox, at most in_limit messages, and return how many each got. Duplicates are dropped. The
+-- heads are taken first, each later statement sees what was committed until then, and only what it
+-- deleted itself is appended: so nothing is moved twice, and whatever was committed before a push
+-- began comes before it.
 -- locks: the heads, ascending; the dedup rows of the keys
 create or replace function {schema}.move_partitions(in_partitions int[], in_limit int)
 returns table (queue int, partition int, taken bigint, moved bigint)

@@ -1,5 +1,6 @@
--- Keep growing keys that do not come in the order of their making, as note_keys, unless one of them was seen within its window: then
--- nothing is kept, and false is returned. Whoever calls holds the heads.
+-- Keep growing keys that do not come in the order of their making, as note_keys, unless one of them
+-- was seen within its window: then nothing is kept, and false is returned. Whoever calls holds the
+-- heads.
 -- locks: the new rows
 create or replace function {schema}.note_if_new(in_partitions int[], in_keys uuid[], in_ids uuid[], in_untils timestamptz[])
 returns boolean

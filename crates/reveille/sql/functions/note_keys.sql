@@ -1,5 +1,6 @@
--- Keep growing keys in dedup_run, each with its message's id and until when (parallel arrays): one row for those of a partition that
--- were made within the same 256 ms, which their first ten digits tell, and end within the same second. Returns how many rows.
+-- Keep growing keys in dedup_run, each with its message's id and until when (parallel arrays): one
+-- row for those of a partition that were made within the same 256 ms, which their first ten digits
+-- tell, and end within the same second. Returns how many rows.
 -- locks: the new rows
 create or replace function {schema}.note_keys(in_partitions int[], in_keys uuid[], in_ids uuid[], in_untils timestamptz[])
 returns bigint

@@ -1,7 +1,9 @@
--- Push messages as part of the caller's transaction: arrays in parallel, of which transaction ids, trace ids, producers and
--- key ids may be null, as a whole or here and there. They come to their partitions after the commit. Nodes are told with the
--- commit, once for each queue, unless the queue is quiet.
--- locks: nothing that exists; a notification takes a lock on the whole database while the caller commits
+-- Push messages as part of the caller's transaction: arrays in parallel, of which transaction ids,
+-- trace ids, producers and key ids may be null, as a whole or here and there. They come to their
+-- partitions after the commit. Nodes are told with the commit, once for each queue, unless the
+-- queue is quiet.
+-- locks: nothing that exists; a notification takes a lock on the whole database while the caller
+--        commits
 create or replace function {schema}.push_items(
   in_queues text[], in_partitions text[], in_ids uuid[], in_payloads bytea[],
   in_transaction_ids text[], in_trace_ids uuid[], in_producers text[], in_key_ids int[]
@@ -45,7 +47,8 @@ begin
         using errcode = 'invalid_parameter_value';
     end if;
     if pushed.quiet is not true then
-      -- The same words twice in a transaction are one notification. A queue that is not there yet has no number.
+      -- The same words twice in a transaction are one notification. A queue that is not there yet
+      -- has no number.
       perform pg_catalog.pg_notify({schema}.hint_channel(), E'hint\nmessages' || coalesce(' ' || pushed.id, ''));
     end if;
   end loop;

@@ -1,6 +1,7 @@
--- Push messages to one partition as part of the caller's transaction, and return their ids in the same order. As
--- push, with arrays; transaction ids may be null as a whole or here and there.
--- locks: nothing that exists; a notification takes a lock on the whole database while the caller commits
+-- Push messages to one partition as part of the caller's transaction, and return their ids in the
+-- same order. As push, with arrays; transaction ids may be null as a whole or here and there.
+-- locks: nothing that exists; a notification takes a lock on the whole database while the caller
+--        commits
 create or replace function {schema}.push_many(
   queue text, payloads bytea[], partition text default 'Default', transaction_ids text[] default null,
   producer text default null

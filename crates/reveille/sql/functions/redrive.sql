@@ -1,6 +1,7 @@
--- Put dead letters back to the end of their partitions, for their own group alone: other groups settled these messages long
--- ago, and a copy for everybody would make them do it again. Message, transaction id and payload are as they were; the letter
--- is gone with the same commit. Letters whose group or partition is gone stay. Returns where there is something to claim now.
+-- Put dead letters back to the end of their partitions, for their own group alone: other groups
+-- settled these messages long ago, and a copy for everybody would make them do it again. Message,
+-- transaction id and payload are as they were; the letter is gone with the same commit. Letters
+-- whose group or partition is gone stay. Returns where there is something to claim now.
 -- locks: the heads, ascending; the letters
 create or replace function {schema}.redrive(letters bigint[])
 returns table (queue int, partition int, messages int)
@@ -23,7 +24,8 @@ begin
       and consumer_group.id = dead_letter.grp
     returning dead_letter.*
   ), numbered as (
-    -- Cut at 256 messages, and when there is a mebibyte: a field of PostgreSQL holds no more than one gibibyte.
+    -- Cut at 256 messages, and when there is a mebibyte: a field of PostgreSQL holds no more than
+    -- one gibibyte.
     select taken.*,
            (pg_catalog.row_number() over mine - 1) / 256 as place,
            (pg_catalog.sum(pg_catalog.length(taken.payload)) over mine - pg_catalog.length(taken.payload)) / 1048576 as mebibyte

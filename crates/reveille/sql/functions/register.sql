@@ -1,12 +1,14 @@
--- Make a group known to a queue, with a cursor for every partition there is, and return its id; the first registration decides where
--- it begins. Partitions that come later begin at their beginning. Nothing is returned when the queue is gone, and no id when it has
--- in_groups groups already.
--- With more than in_most partitions the group is only begun, and through is the last partition there is: the caller makes its cursors
--- a few at a time (make_cursors) and ends with finish_group. Until then it has no queue, only one that it was begun for, and nobody
--- finds it by its queue: neither consumers, nor those who tell groups what was pushed. Its cursors are its own (nobody deletes those
--- of a group that there is), and whoever registers it after somebody who died goes on with it. The queue's row is held for a moment only,
--- but long enough that no partition up to through is still on its way.
--- Whoever registers must let the group catch up in a later transaction: see finish_group.
+-- Make a group known to a queue, with a cursor for every partition there is, and return its id; the
+-- first registration decides where it begins. Partitions that come later begin at their beginning.
+-- Nothing is returned when the queue is gone, and no id when it has in_groups groups already.
+-- With more than in_most partitions the group is only begun, and through is the last partition
+-- there is: the caller makes its cursors a few at a time (make_cursors) and ends with finish_group.
+--           Until then it has no queue, only one that it was begun for, and nobody
+-- finds it by its queue: neither consumers, nor those who tell groups what was pushed. Its cursors
+-- are its own (nobody deletes those of a group that there is), and whoever registers it after
+-- somebody who died goes on with it. The queue's row is held for a moment only, but long enough
+-- that no partition up to through is still on its way. Whoever registers must let the group catch
+-- up in a later transaction: see finish_group.
 -- locks: the queue's row, so that no partition is made meanwhile
 create or replace function {schema}.register(
   in_queue int, in_name text, in_mode text, in_from timestamptz, in_groups int default 2147483647, in_most int default 2147483647

@@ -1,6 +1,6 @@
--- Remove what is left of a deleted queue, at most about in_limit rows of a kind, and return how many rows that were: zero when
--- nothing is left. Heads go first: a push that is under way ends before, and none begins after. Does nothing to a queue that
--- is there.
+-- Remove what is left of a deleted queue, at most about in_limit rows of a kind, and return how
+-- many rows that were: zero when nothing is left. Heads go first: a push that is under way ends
+-- before, and none begins after. Does nothing to a queue that is there.
 -- locks: the heads, ascending; then the rows
 create or replace function {schema}.remove_leftovers(in_queue int, in_limit int)
 returns bigint

@@ -1,9 +1,10 @@
--- Move a group's cursors to another place, in partitions of one queue above in_after, ascending, at most in_most of them; or
--- in one named partition. place: 'beginning', 'end', 'time' (in_at: the first message that is not older), 'sequence'
--- (in_seq: the last one to count as settled), 'subscription' (where the group began). Whoever has a lease loses it. What is
--- not kept any more cannot be sought: then the first message that is kept is next, and clamped says so.
--- locks: cursors ascending, after those that were not there are made: whoever makes one waits for others who make it, and must not
---        hold what they wait for
+-- Move a group's cursors to another place, in partitions of one queue above in_after, ascending, at
+-- most in_most of them; or in one named partition. place: 'beginning', 'end', 'time' (in_at: the
+-- first message that is not older), 'sequence' (in_seq: the last one to count as settled),
+-- 'subscription' (where the group began). Whoever has a lease loses it. What is not kept any more
+-- cannot be sought: then the first message that is kept is next, and clamped says so.
+-- locks: cursors ascending, after those that were not there are made: whoever makes one waits for
+--        others who make it, and must not hold what they wait for
 create or replace function {schema}.seek(
   in_group int, in_partition int, in_after int, in_most int, in_place text, in_at timestamptz, in_seq bigint
 )
@@ -49,7 +50,8 @@ begin
     from {schema}.cursor
     where cursor.partition = top.partition and cursor.grp = in_group
     for update;
-    -- A partition that was made in this moment is not sought: its group begins there as in every later one.
+    -- A partition that was made in this moment is not sought: its group begins there as in every
+    -- later one.
     continue when not found;
     -- Another statement, so that it sees what was pushed while we waited.
     select greatest(told, head.next_seq - 1), head.first_seq into strict told, top.first_seq

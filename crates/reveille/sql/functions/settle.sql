@@ -1,10 +1,15 @@
--- Settle leases: what was completed, and what was not. Arrays in parallel; taken in the order of (partition, group), so that
--- two callers cannot wait for each other; of one lease in the order given.
--- through: the last completed sequence (the one before the first that was not). outcome of the next message: 'completed'
--- (nothing more to say), 'failed' (charged), 'retry' (uncharged), 'dlq' (straight to the dead letters), 'release' (as if never
--- claimed; through is ignored). A null nonce is judged against the lease that is there. strict refuses ended leases.
--- said: 'settled'; 'already' (a repeat, or the lease was given back before); 'passed' (not completed, says the caller, but it
--- is settled); 'lost' (another claim, or none); 'expired'; 'outside' (not within the lease). item counts from 1.
+-- Settle leases: what was completed, and what was not. Arrays in parallel; taken in the order of
+-- (partition, group), so that two callers cannot wait for each other; of one lease in the order
+-- given.
+-- through: the last completed sequence (the one before the first that was not). outcome of the next
+--          message: 'completed'
+-- (nothing more to say), 'failed' (charged), 'retry' (uncharged), 'dlq' (straight to the dead
+-- letters), 'release' (as if never claimed; through is ignored). A null nonce is judged against the
+-- lease that is there. strict refuses ended leases.
+-- said: 'settled'; 'already' (a repeat, or the lease was given back before); 'passed' (not
+--       completed, says the caller, but it
+-- is settled); 'lost' (another claim, or none); 'expired'; 'outside' (not within the lease). item
+-- counts from 1.
 -- durable: whether the queue wants the commit to wait for the disk.
 -- locks: cursors ascending
 create or replace function {schema}.settle(
@@ -37,7 +42,8 @@ begin
     more := false;
     due_s := null;
     durable := null;
-    -- From the newest version back: while a transaction elsewhere is held open, all of them are there.
+    -- From the newest version back: while a transaction elsewhere is held open, all of them are
+    -- there.
     select locked.* into held
     from {schema}.cursor_of(asked.partition, asked.grp) as newest
     cross join lateral (

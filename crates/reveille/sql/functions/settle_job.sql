@@ -1,6 +1,6 @@
--- Settle one job that is held under a token, as its handler was given it ("id.epoch.nonce"), inside the handler's own transaction.
--- Refuses a token that is not held any more, so that the transaction cannot commit work that somebody else does by now. See
--- settle_jobs for the outcomes.
+-- Settle one job that is held under a token, as its handler was given it ("id.epoch.nonce"), inside
+-- the handler's own transaction. Refuses a token that is not held any more, so that the transaction
+-- cannot commit work that somebody else does by now. See settle_jobs for the outcomes.
 -- locks: the job
 create or replace function {schema}.settle_job(
   in_token text, in_outcome text, in_delay interval, in_code text, in_message text, in_result json, in_keep interval

@@ -1,8 +1,9 @@
--- Tell every group's cursor of what was pushed to the queues, and return how many partitions that were. Consumers run it
--- when their due list is short; pushes never do, so that a push costs the same however many groups there are. What is fresh
--- since before the time given is left for another call.
--- Each statement has its own snapshot, and that is the point: groups are read after heads, and a head is called told only if
--- it has not moved since it was read. A head busy with a push stays fresh; nothing here waits for one.
+-- Tell every group's cursor of what was pushed to the queues, and return how many partitions that
+-- were. Consumers run it when their due list is short; pushes never do, so that a push costs the
+-- same however many groups there are. What is fresh since before the time given is left for another
+-- call. Each statement has its own snapshot, and that is the point: groups are read after heads,
+-- and a head is called told only if it has not moved since it was read. A head busy with a push
+-- stays fresh; nothing here waits for one.
 -- locks: cursors ascending, then heads skipping locked ones
 create or replace function {schema}.spread(queues int[], since timestamptz default 'epoch')
 returns int
@@ -36,7 +37,8 @@ begin
     return 0;
   end if;
   if pg_catalog.cardinality(parts) > 100 then
-    -- A plan that was made while the tables were small and is kept may take seconds for thousands of partitions.
+    -- A plan that was made while the tables were small and is kept may take seconds for thousands
+    -- of partitions.
     perform pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true);
   end if;
 
@@ -64,8 +66,9 @@ begin
     for update
   ) as cursor;
 
-  -- A statement of its own: a version of which somebody made a newer one while we waited for its lock is not found by its
-  -- place any more, and a cursor that is passed over here is told by nobody.
+  -- A statement of its own: a version of which somebody made a newer one while we waited for its
+  -- lock is not found by its place any more, and a cursor that is passed over here is told by
+  -- nobody.
   with behind as materialized (
     select seen.tid, told.newest, told.due
     from unnest(parts, owners, newest, dues) as told (partition, queue, newest, due)
@@ -91,7 +94,8 @@ begin
       where head.ctid = seen.tid and head.next_seq - 1 = told.newest
       for update skip locked
     ) as head
-    -- A cursor that was overtaken in both statements was told nothing: its head stays fresh for the next call.
+    -- A cursor that was overtaken in both statements was told nothing: its head stays fresh for the
+    -- next call.
     where not exists (
       select
       from {schema}.consumer_group

@@ -1,4 +1,5 @@
--- The version of the schema as text, null when no migration was applied: "which Reveille is this database for?"
+-- The version of the schema as text, null when no migration was applied: "which Reveille is this
+-- database for?"
 -- locks: nothing
 create or replace function {schema}.version()
 returns text

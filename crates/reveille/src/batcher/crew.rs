@@ -53,8 +53,8 @@ impl<W: Work> Crew<W> {
     pub(super) async fn serve(mut self) {
         while let Some(first) = self.next().await {
             self.serve_from(first).await;
-            // Those who were answered ask again at once, if they do; without this the next batch would leave with the first
-            // of them alone.
+            // Those who were answered ask again at once, if they do; without this the next batch
+            // would leave with the first of them alone.
             yield_now().await;
         }
         self.requests.close();
@@ -119,7 +119,8 @@ impl<W: Work> Crew<W> {
         }
     }
 
-    /// Every item's answer, in order. What is refused because of its values is halved until the bad item stands alone.
+    /// Every item's answer, in order. What is refused because of its values is halved until the bad
+    /// item stands alone.
     async fn run(&mut self, items: Vec<W::Item>) -> Vec<Result<W::Answer, W::Error>> {
         let mut answers = Vec::with_capacity(items.len());
         let mut pending = vec![items];
@@ -154,8 +155,8 @@ impl<W: Work> Crew<W> {
         within.count().max(1)
     }
 
-    /// Tried again while that may help. An attempt that was interrupted counts more than one that never began: when all
-    /// fail, the caller hears that it may have happened.
+    /// Tried again while that may help. An attempt that was interrupted counts more than one that
+    /// never began: when all fail, the caller hears that it may have happened.
     async fn run_piece(&mut self, mut items: Vec<W::Item>) -> Result<Vec<W::Answer>, Failed<W::Item>> {
         let mut interrupted = None;
         let (mut attempt, mut pauses) = (1, PAUSES);
@@ -193,8 +194,8 @@ impl<W: Work> Crew<W> {
         }
     }
 
-    /// A new connection. The session of the old one is ended first: the server may have a statement of ours that it has not
-    /// begun, and whoever looks what took effect would look too early.
+    /// A new connection. The session of the old one is ended first: the server may have a statement
+    /// of ours that it has not begun, and whoever looks what took effect would look too early.
     async fn open(&mut self) -> Result<(), DatabaseError> {
         self.connection = None;
         let opened = self.post.database.connection(Purpose::Lane(self.post.name)).await?;

@@ -1,8 +1,9 @@
 //! Where a URL leads: one endpoint per host, each with its own rule for TLS.
 //!
 //! Understands both forms of libpq (`postgres://…` and `key=value …`). `sslmode` and `sslrootcert` are read here, because
-//! the driver knows only three modes and rejects the other keys; everything else is the driver's to judge. Sets what a
-//! URL leaves open: keepalives, the user timeout, read-write sessions. Reads no file and no environment.
+//! the driver knows only three modes and rejects the other keys; everything else is the driver's to
+//! judge. Sets what a URL leaves open: keepalives, the user timeout, read-write sessions. Reads no
+//! file and no environment.
 //!
 //! Next: [`super::tls`] for the certificates, [`super::connector`] to get there.
 
@@ -23,10 +24,12 @@ mod pairs;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
-/// Bytes that stay unacknowledged this long end the connection; without it Linux tries for a quarter of an hour.
+/// Bytes that stay unacknowledged this long end the connection; without it Linux tries for a
+/// quarter of an hour.
 const USER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What a sentence says when the URL leaves it to the driver, which takes whoever runs this program.
+/// What a sentence says when the URL leaves it to the driver, which takes whoever runs this
+/// program.
 const SYSTEM_USER: &str = "of the system (the URL names none)";
 const DATABASE_OF_USER: &str = "of the user's name (the URL names none)";
 
@@ -49,7 +52,8 @@ pub(crate) struct Endpoint {
 }
 
 impl Address {
-    /// Read a URL, or say everything that is wrong with it. No sentence contains a value of the URL but `sslmode`.
+    /// Read a URL, or say everything that is wrong with it. No sentence contains a value of the URL
+    /// but `sslmode`.
     pub(crate) fn parse(url: &str) -> Result<Self, Vec<String>> {
         let mut pairs = Pairs::split(url).map_err(|fault| vec![fault])?;
         let mut faults = Vec::new();
@@ -125,7 +129,8 @@ struct Spot<'a> {
 }
 
 impl Spot<'_> {
-    /// Connections that never leave the machine are plain unless the URL says otherwise; a Unix socket has no TLS.
+    /// Connections that never leave the machine are plain unless the URL says otherwise; a Unix
+    /// socket has no TLS.
     fn tls(&self, mode: Option<TlsMode>) -> TlsMode {
         let local = match (self.host, self.addr) {
             (Some(Host::Unix(_)), _) => return TlsMode::Disable,

@@ -1,7 +1,8 @@
 //! The words of whoever refused: the server, the network or the TLS library.
 //!
-//! Exists so that the driver's types stay out of our errors and its fillers ("db error") out of our sentences. Keeps no
-//! parameter values: a server's DETAIL may quote a row, so it is left out when the refusal is about data.
+//! Exists so that the driver's types stay out of our errors and its fillers ("db error") out of our
+//! sentences. Keeps no parameter values: a server's DETAIL may quote a row, so it is left out when
+//! the refusal is about data.
 
 use std::error::Error;
 use std::fmt;
@@ -47,8 +48,9 @@ impl Cause {
         self.end != End::Alive
     }
 
-    /// Whether a prepared statement must be prepared anew, because a migration changed what it returns. Its SQLSTATE is
-    /// that of any unsupported feature, and its text is translated; the routine that says it is not.
+    /// Whether a prepared statement must be prepared anew, because a migration changed what it
+    /// returns. Its SQLSTATE is that of any unsupported feature, and its text is translated; the
+    /// routine that says it is not.
     pub(crate) fn is_stale_plan(&self) -> bool {
         self.stale_plan
     }
@@ -75,7 +77,8 @@ impl Cause {
     }
 }
 
-/// Whether the link is at fault. A value that cannot be encoded is an error without SQLSTATE too, but the link lives on.
+/// Whether the link is at fault. A value that cannot be encoded is an error without SQLSTATE too,
+/// but the link lives on.
 fn broke(error: &tokio_postgres::Error) -> bool {
     let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     error.is_closed() || io.is_some_and(|io| io.kind() != io::ErrorKind::InvalidInput)

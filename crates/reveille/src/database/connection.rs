@@ -1,9 +1,10 @@
 //! One connection to PostgreSQL, and statements on it.
 //!
-//! A [`Connection`] owns its session: lanes keep one each, callers borrow one from the pool. Statements may be sent
-//! without waiting for earlier ones (`join` several futures on one `&Connection`): they are pipelined and answered in
-//! order. A connection never repairs itself; when [`is_closed`](Connection::is_closed), ask the
-//! [`Database`](super::Database) for another one. Every wait has an end: the server's limit, and ours a little later.
+//! A [`Connection`] owns its session: lanes keep one each, callers borrow one from the pool.
+//! Statements may be sent without waiting for earlier ones (`join` several futures on one
+//! `&Connection`): they are pipelined and answered in order. A connection never repairs itself;
+//! when [`is_closed`](Connection::is_closed), ask the [`Database`](super::Database) for another
+//! one. Every wait has an end: the server's limit, and ours a little later.
 //!
 //! Next: [`super::transaction`] for several statements in one.
 
@@ -49,8 +50,8 @@ pub struct Connection {
     work: TaskTracker,
     /// Held while the parts of a pooled statement are sent.
     order: Mutex<()>,
-    /// Set when an answer did not come in time, for later answers would queue behind it; or when the server accepts no
-    /// writes, for one that was demoted may keep its sessions open.
+    /// Set when an answer did not come in time, for later answers would queue behind it; or when
+    /// the server accepts no writes, for one that was demoted may keep its sessions open.
     spent: AtomicBool,
     /// Statements whose answer somebody waits for, or whose caller left before it came.
     unanswered: AtomicUsize,
@@ -79,7 +80,8 @@ impl Connection {
         }
     }
 
-    /// The same without our own limit on answers, for work that may rightly take long; the server's limits remain.
+    /// The same without our own limit on answers, for work that may rightly take long; the server's
+    /// limits remain.
     pub(crate) fn patient(self) -> Self {
         Self { patience: None, ..self }
     }
@@ -94,8 +96,9 @@ impl Connection {
         self.shared.settings.mode == StatementMode::Pooled
     }
 
-    /// Whether the next answer would be to the next statement. Otherwise, since nobody uses it any more, a caller gave
-    /// up: then the server is asked to stop, for the next user would wait for what that caller did not want.
+    /// Whether the next answer would be to the next statement. Otherwise, since nobody uses it any
+    /// more, a caller gave up: then the server is asked to stop, for the next user would wait for
+    /// what that caller did not want.
     pub(crate) fn is_free(&self) -> bool {
         let free = self.unanswered.load(Ordering::Relaxed) == 0;
         if !free && !self.is_closed() {
@@ -130,7 +133,8 @@ impl Connection {
         }
     }
 
-    /// Run a statement by itself on a session of ours, or as part of a transaction that is already open.
+    /// Run a statement by itself on a session of ours, or as part of a transaction that is already
+    /// open.
     pub(crate) async fn run_inside(
         &self,
         statement: &Statement,
@@ -149,7 +153,8 @@ impl Connection {
         self.bounded(doing, self.client.batch_execute(sql)).await
     }
 
-    /// As [`batch`](Self::batch), with the driver's own error, for whoever must know exactly what was said.
+    /// As [`batch`](Self::batch), with the driver's own error, for whoever must know exactly what
+    /// was said.
     pub(crate) async fn batch_raw(&self, sql: &str) -> Result<Result<(), Error>, DatabaseError> {
         self.in_time("a commit", self.client.batch_execute(sql)).await
     }
@@ -212,7 +217,8 @@ impl Connection {
         Ok(prepared)
     }
 
-    /// A migration may change a result's columns, and a pooler may hand us another session: prepare anew next time.
+    /// A migration may change a result's columns, and a pooler may hand us another session: prepare
+    /// anew next time.
     fn forget_stale(&self, statement: &Statement, error: &Error) {
         if error.code().is_some_and(|code| matches!(code.code(), "0A000" | "26000")) {
             self.prepared().remove(statement.name);
@@ -227,7 +233,8 @@ impl Connection {
         self.in_time(doing, work).await?.map_err(|error| self.explain(doing, &error))
     }
 
-    /// Why the server refused. A session that accepts no writes is used no more: the next one finds the primary.
+    /// Why the server refused. A session that accepts no writes is used no more: the next one finds
+    /// the primary.
     pub(crate) fn explain(&self, doing: &str, error: &Error) -> DatabaseError {
         let error = self.place.statement(doing, error);
         if matches!(error, DatabaseError::ReadOnly { .. }) {

@@ -1,8 +1,9 @@
 //! Opens connections to PostgreSQL, one host after the other.
 //!
-//! Promises that an opened session accepts writes, runs on a PostgreSQL we support, and has its settings; that opening
-//! ends within the connect timeout for each host; and that a failure names the host in a sentence. Tries the hosts of
-//! an address in order and forgets which one worked: after a failover the next call finds the new primary.
+//! Promises that an opened session accepts writes, runs on a PostgreSQL we support, and has its
+//! settings; that opening ends within the connect timeout for each host; and that a failure names
+//! the host in a sentence. Tries the hosts of an address in order and forgets which one worked:
+//! after a failover the next call finds the new primary.
 //!
 //! Next: [`super::driver`] keeps the connection moving, [`super::connection`] uses it.
 
@@ -58,7 +59,8 @@ impl Purpose {
     }
 }
 
-/// The driver's half of a connection: it moves the bytes and hands out what the server says unasked.
+/// The driver's half of a connection: it moves the bytes and hands out what the server says
+/// unasked.
 pub(crate) type Wire = Connection<Socket, <Tls as MakeTlsConnect<Socket>>::Stream>;
 
 /// A fresh session.
@@ -108,7 +110,8 @@ impl Connector {
             config.application_name(format!("{} {}", settings.application_name, purpose.word()));
             config.options(session::login_options(settings, endpoint.config.get_options()));
         }
-        // The driver's future is tens of kilobytes; boxed, it does not swell the futures of all our callers.
+        // The driver's future is tens of kilobytes; boxed, it does not swell the futures of all our
+        // callers.
         let login = Box::pin(config.connect(self.tls.clone()));
         let login = timeout(settings.connect_timeout, login).await;
         let (client, wire) = match login {

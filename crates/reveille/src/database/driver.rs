@@ -1,7 +1,8 @@
 //! Keeps one connection moving until nobody needs it any more.
 //!
-//! Ends when the client half is dropped (after what was sent is answered), when the connection breaks, or when the
-//! database closes: then what is in flight gets a moment to finish. What the server says unasked is only logged.
+//! Ends when the client half is dropped (after what was sent is answered), when the connection
+//! breaks, or when the database closes: then what is in flight gets a moment to finish. What the
+//! server says unasked is only logged.
 
 use std::future::poll_fn;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! What a commit is worth on this server.
 //!
-//! Reads four settings and warns in words about those that can lose acknowledged work. A single server without standbys
-//! is not warned about: that is most servers, and its operator knows.
+//! Reads four settings and warns in words about those that can lose acknowledged work. A single
+//! server without standbys is not warned about: that is most servers, and its operator knows.
 
 use std::collections::HashMap;
 

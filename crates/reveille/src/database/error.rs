@@ -1,7 +1,8 @@
-//! What can go wrong between us and PostgreSQL, each in one sentence that says what is true and what to do.
+//! What can go wrong between us and PostgreSQL, each in one sentence that says what is true and
+//! what to do.
 //!
-//! Promises that no sentence repeats its cause: the server's own words are in [`Cause`], reached through `source()`, and
-//! appear once. Holds no secret: neither passwords nor parameters.
+//! Promises that no sentence repeats its cause: the server's own words are in [`Cause`], reached
+//! through `source()`, and appear once. Holds no secret: neither passwords nor parameters.
 //!
 //! Next: [`super::explain`], which makes these out of the driver's errors.
 
@@ -49,8 +50,8 @@ pub enum DatabaseError {
         #[source]
         cause: Cause,
     },
-    /// The server accepts no writes, so nothing was written: a standby, which may be promoted in a moment, or a server that was
-    /// demoted.
+    /// The server accepts no writes, so nothing was written: a standby, which may be promoted in a
+    /// moment, or a server that was demoted.
     #[error("PostgreSQL at {server} accepts no writes, it is a standby or set to read-only: connect to the primary")]
     ReadOnly {
         /// Host and port, or the socket's directory.
@@ -184,7 +185,8 @@ pub enum DatabaseError {
         #[source]
         cause: Option<Cause>,
     },
-    /// The server asks to try again: a deadlock, a serialization failure, a changed plan. Nothing was written.
+    /// The server asks to try again: a deadlock, a serialization failure, a changed plan. Nothing
+    /// was written.
     #[error("{doing} collided with other work: try again")]
     Transient {
         /// What was being done.
@@ -204,7 +206,8 @@ pub enum DatabaseError {
         #[source]
         cause: Cause,
     },
-    /// The commit was not tried: a statement of the transaction failed, or its caller left before its answer came.
+    /// The commit was not tried: a statement of the transaction failed, or its caller left before
+    /// its answer came.
     #[error("a statement of the transaction failed or was given up, so nothing was written: look at that statement")]
     RolledBack,
     /// The connection ended around the commit, and the transaction is known not to have happened.

@@ -1,7 +1,7 @@
 //! Turns the driver's errors into ours.
 //!
-//! Two doors, because the same SQLSTATE means different things: [`Place::login`] while a connection is opened, [`Place::statement`]
-//! once it works. Decides nothing about retries.
+//! Two doors, because the same SQLSTATE means different things: [`Place::login`] while a connection
+//! is opened, [`Place::statement`] once it works. Decides nothing about retries.
 
 use std::error::Error;
 use std::io;
@@ -50,7 +50,8 @@ impl Place {
         }
     }
 
-    /// A login that failed without a word from the server: the network's fault, or ours (as a missing password).
+    /// A login that failed without a word from the server: the network's fault, or ours (as a
+    /// missing password).
     fn silent_login(&self, error: &tokio_postgres::Error, cause: Cause) -> DatabaseError {
         let server = self.server.clone();
         let network = error.source().and_then(|source| source.downcast_ref::<io::Error>()).is_some();

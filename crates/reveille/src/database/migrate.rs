@@ -1,10 +1,11 @@
 //! Brings a schema to the version this program needs.
 //!
-//! Migrations are numbered, go forward only, and are applied one per transaction together with the row that records
-//! them, under an advisory lock made from the schema's name: ten processes may start at once, and one that dies leaves
-//! nothing half done. Then functions whose text changed are replaced whole. Refuses a schema whose past differs from
-//! what this program carries, one from before its first migration, one that is too new for it, and one where others use
-//! the names it needs.
+//! Migrations are numbered, go forward only, and are applied one per transaction together with the
+//! row that records them, under an advisory lock made from the schema's name: ten processes may
+//! start at once, and one that dies leaves nothing half done. Then functions whose text changed are
+//! replaced whole. Refuses a schema whose past differs from what this program carries, one from
+//! before its first migration, one that is too new for it, and one where others use the names it
+//! needs.
 //!
 //! Next: [`functions`], [`status`], [`script`] (the same as text), [`uninstall`].
 
@@ -55,7 +56,8 @@ impl Migrator<'_> {
         Ok(migrated)
     }
 
-    /// Where the schema stands. Takes no lock: a migrator at work is waited for by nobody who only looks.
+    /// Where the schema stands. Takes no lock: a migrator at work is waited for by nobody who only
+    /// looks.
     pub(crate) async fn status(self) -> Result<SchemaStatus, DatabaseError> {
         let (source, schema) = (self.source, self.schema());
         let transaction = self.connection.transaction().await?;
@@ -64,7 +66,8 @@ impl Migrator<'_> {
         Ok(SchemaStatus::new(&schema, source, applied))
     }
 
-    /// Apply the next missing migration, if there is one. Looks under the lock: another process may have been faster.
+    /// Apply the next missing migration, if there is one. Looks under the lock: another process may
+    /// have been faster.
     async fn step(&mut self) -> Result<Option<&'static Migration>, DatabaseError> {
         let (source, schema) = (self.source, self.schema());
         let transaction = self.begin().await?;

@@ -1,7 +1,8 @@
 //! What a caller chooses about a database.
 //!
-//! [`DatabaseOptions`] holds what was said; `DatabaseOptions::settings` turns it into values that are known to be
-//! valid, or into one error that names every fault. Reads no environment and no file.
+//! [`DatabaseOptions`] holds what was said; `DatabaseOptions::settings` turns it into values that
+//! are known to be valid, or into one error that names every fault. Reads no environment and no
+//! file.
 //!
 //! Next: [`super::Database::connect`].
 
@@ -31,7 +32,8 @@ pub enum StatementMode {
     /// Named prepared statements and session settings: the fastest, on a session of our own.
     #[default]
     Direct,
-    /// Unnamed statements in one round trip, settings local to their transaction: safe behind a transaction pooler.
+    /// Unnamed statements in one round trip, settings local to their transaction: safe behind a
+    /// transaction pooler.
     Pooled,
 }
 
@@ -53,8 +55,9 @@ pub struct DatabaseOptions {
 impl DatabaseOptions {
     /// A database by its URL, as `postgres://user@host/database` or `host=/run/postgresql dbname=shop`.
     ///
-    /// As with libpq, `sslmode` and `sslrootcert` choose TLS; without `sslmode` a connection that leaves the machine is
-    /// verified in full. Several hosts are tried in order until one accepts writes.
+    /// As with libpq, `sslmode` and `sslrootcert` choose TLS; without `sslmode` a connection that
+    /// leaves the machine is verified in full. Several hosts are tried in order until one accepts
+    /// writes.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -70,7 +73,8 @@ impl DatabaseOptions {
         }
     }
 
-    /// Another URL of the same database for LISTEN, for when `url` leads to a transaction pooler, which swallows it.
+    /// Another URL of the same database for LISTEN, for when `url` leads to a transaction pooler,
+    /// which swallows it.
     ///
     /// Default: the same URL.
     #[must_use]
@@ -97,7 +101,8 @@ impl DatabaseOptions {
         self
     }
 
-    /// How long the server may work on one of our statements. We wait five seconds longer before giving up on it.
+    /// How long the server may work on one of our statements. We wait five seconds longer before
+    /// giving up on it.
     ///
     /// Default: 30 s. Unit: whole milliseconds, rounded up. Zero: no limit, neither there nor here.
     #[must_use]
@@ -115,18 +120,19 @@ impl DatabaseOptions {
         self
     }
 
-    /// How long it may take to open a connection, from the first packet to the end of the login, and how long a caller
-    /// waits for a free one.
+    /// How long it may take to open a connection, from the first packet to the end of the login,
+    /// and how long a caller waits for a free one.
     ///
-    /// Default: the URL's `connect_timeout`, else 10 s; for each host. Zero is refused: it would wait for ever.
+    /// Default: the URL's `connect_timeout`, else 10 s; for each host. Zero is refused: it would
+    /// wait for ever.
     #[must_use]
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = Some(limit);
         self
     }
 
-    /// How many connections callers and administration share; administration gets half of them at most. Lanes, the listener
-    /// and the probe have their own.
+    /// How many connections callers and administration share; administration gets half of them at
+    /// most. Lanes, the listener and the probe have their own.
     ///
     /// Default: 4 connections. Zero is refused, and so is more than ten thousand.
     #[must_use]
@@ -135,15 +141,17 @@ impl DatabaseOptions {
         self
     }
 
-    /// How many connections a database with these options opens at most for itself: the shared ones, and one each for
-    /// notifications, for hints to other nodes, and for [`ping`](super::Database::ping). Those of messages
-    /// ([`Messages::CONNECTIONS`](crate::messages::Messages::CONNECTIONS)) come on top; so does one for a moment, while the
-    /// schema is migrated or an interrupted commit is asked about.
+    /// How many connections a database with these options opens at most for itself: the shared
+    /// ones, and one each for notifications, for hints to other nodes, and for
+    /// [`ping`](super::Database::ping). Those of messages
+    /// ([`Messages::CONNECTIONS`](crate::messages::Messages::CONNECTIONS)) come on top; so does one
+    /// for a moment, while the schema is migrated or an interrupted commit is asked about.
     pub fn connections_max(&self) -> usize {
         self.pool_size.saturating_add(Purpose::OWN.len())
     }
 
-    /// What `pg_stat_activity` shows for our connections, followed by each one's purpose. Not sent in pooled mode.
+    /// What `pg_stat_activity` shows for our connections, followed by each one's purpose. Not sent
+    /// in pooled mode.
     ///
     /// Default: the URL's `application_name`, else `reveille`. At most 40 bytes.
     #[must_use]
@@ -152,8 +160,9 @@ impl DatabaseOptions {
         self
     }
 
-    /// How often a process that waits for work says that it lives, proves its link, and reads what is due. What nobody
-    /// announced is found this much later at most; a stalled link, two seconds after that.
+    /// How often a process that waits for work says that it lives, proves its link, and reads what
+    /// is due. What nobody announced is found this much later at most; a stalled link, two seconds
+    /// after that.
     ///
     /// Default: 12 s. Shorter than 50 ms is refused. All nodes of a schema should have the same.
     #[must_use]

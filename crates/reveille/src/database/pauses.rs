@@ -1,14 +1,14 @@
 //! How long to pause before the next attempt: longer and longer, and never in step with the others.
 //!
-//! The only back-off towards the database. (The pause of one key after empty looks, `reveille_wake::Backoff`, is a policy
-//! of its own: it has settings, and no jitter.)
+//! The only back-off towards the database. (The pause of one key after empty looks,
+//! `reveille_wake::Backoff`, is a policy of its own: it has settings, and no jitter.)
 
 use std::time::Duration;
 
 /// When to try to give back what a lost claim may hold, each after the attempt before.
 ///
-/// Not jittered: the second attempt is for a claim that was on its way when the connection broke, so it must not come at
-/// once; the last ones are for a server that is away for a while.
+/// Not jittered: the second attempt is for a claim that was on its way when the connection broke,
+/// so it must not come at once; the last ones are for a server that is away for a while.
 pub(crate) const GIVE_BACK: [Duration; 7] = [
     Duration::ZERO,
     Duration::from_millis(250),
@@ -30,12 +30,14 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    /// The first is up to `first`, each further one up to twice as long as the one before, none beyond `longest`.
+    /// The first is up to `first`, each further one up to twice as long as the one before, none
+    /// beyond `longest`.
     pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, spared: 0, failures: 0 }
     }
 
-    /// The same after an attempt at once: where a lost connection is the likeliest failure, the next one is good.
+    /// The same after an attempt at once: where a lost connection is the likeliest failure, the
+    /// next one is good.
     pub(crate) const fn after_one_at_once(first: Duration, longest: Duration) -> Self {
         Self { first, longest, spared: 1, failures: 0 }
     }
@@ -44,7 +46,8 @@ impl Pauses {
     pub(crate) fn next(&mut self) -> Duration {
         let longest = self.longest_after(self.failures);
         self.failures = self.failures.saturating_add(1);
-        // Without jitter, nodes that lost PostgreSQL together come back together and collide for minutes.
+        // Without jitter, nodes that lost PostgreSQL together come back together and collide for
+        // minutes.
         longest.mul_f64(fastrand::f64())
     }
 

@@ -1,8 +1,8 @@
 //! Whether the database is there.
 //!
-//! Owns a connection for this question alone, opened when it is first asked: a pool that is busy, or a batch that takes
-//! long, says nothing about the database. The connection is kept, and silent while nobody asks: when PostgreSQL has no room
-//! for another one, the one we hold still answers.
+//! Owns a connection for this question alone, opened when it is first asked: a pool that is busy,
+//! or a batch that takes long, says nothing about the database. The connection is kept, and silent
+//! while nobody asks: when PostgreSQL has no room for another one, the one we hold still answers.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ impl Probe {
         Self { shared, connection: Mutex::default() }
     }
 
-    /// An empty transaction. A connection that broke, or on which an earlier question was given up, is replaced.
+    /// An empty transaction. A connection that broke, or on which an earlier question was given up,
+    /// is replaced.
     pub(super) async fn ping(&self) -> Result<(), DatabaseError> {
         let mut kept = self.connection.lock().await;
         let connection = match kept.take() {

@@ -1,8 +1,9 @@
 //! A statement with its own transaction and settings, sent as one and answered as one.
 //!
-//! Promises that the three parts (open, work, commit) stand next to each other on the wire however many tasks share the
-//! connection. They are all sent by the first poll, and the lock is held for just that poll: a message of another task
-//! in between would join our transaction, or be committed by it.
+//! Promises that the three parts (open, work, commit) stand next to each other on the wire however
+//! many tasks share the connection. They are all sent by the first poll, and the lock is held for
+//! just that poll: a message of another task in between would join our transaction, or be committed
+//! by it.
 
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
@@ -32,7 +33,8 @@ pub(crate) async fn in_transaction<T>(
     };
     opened?;
     let value = worked?;
-    // After an error of the work the commit is a rollback and says nothing; after success it has the last word.
+    // After an error of the work the commit is a rollback and says nothing; after success it has
+    // the last word.
     committed?;
     Ok(value)
 }

@@ -1,9 +1,10 @@
 //! Plans that have become slow are thrown away.
 //!
-//! Our sessions plan a statement once and keep the plan (see [`super::session`]). One that was made while the tables were
-//! small may read them whole when they have grown, and the server makes it anew only after its next `analyze`, a minute
-//! later or more. So whoever waited long for an answer has all plans of its session made anew: the planner looks at the
-//! size that tables have now. That costs milliseconds, at most once a second.
+//! Our sessions plan a statement once and keep the plan (see [`super::session`]). One that was made
+//! while the tables were small may read them whole when they have grown, and the server makes it
+//! anew only after its next `analyze`, a minute later or more. So whoever waited long for an answer
+//! has all plans of its session made anew: the planner looks at the size that tables have now. That
+//! costs milliseconds, at most once a second.
 //!
 //! Next: [`super::connection`], which tells how long its statements took.
 
@@ -23,7 +24,8 @@ pub(crate) struct Plans {
 }
 
 impl Plans {
-    /// Whether an answer that was waited for since then is a reason to plan anew. Says so once a second.
+    /// Whether an answer that was waited for since then is a reason to plan anew. Says so once a
+    /// second.
     pub(crate) fn are_doubtful(&self, asked: Instant, now: Instant) -> bool {
         if now.duration_since(asked) < SLOW {
             return false;

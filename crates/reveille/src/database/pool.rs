@@ -1,9 +1,10 @@
 //! The few connections that callers and administration share.
 //!
-//! Promises a free connection within the connect timeout, or a sentence about why there is none: one that is left in the
-//! middle of a statement, because its caller ran out of patience, is not given to the next. Lanes do not come here; they
-//! would wait behind a caller's slow query. Administration, whose reads may be slow, gets half of them at most: pops that
-//! begin a group, and transactions, find one free however many lists are being read.
+//! Promises a free connection within the connect timeout, or a sentence about why there is none:
+//! one that is left in the middle of a statement, because its caller ran out of patience, is not
+//! given to the next. Lanes do not come here; they would wait behind a caller's slow query.
+//! Administration, whose reads may be slow, gets half of them at most: pops that begin a group, and
+//! transactions, find one free however many lists are being read.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -81,7 +82,8 @@ impl Pool {
         Ok(Self { connections, size, administration, patience })
     }
 
-    /// One for administration: at most half of the pool, so that slow reads leave the rest to callers.
+    /// One for administration: at most half of the pool, so that slow reads leave the rest to
+    /// callers.
     pub(crate) async fn get_for_administration(&self) -> Result<Administering, DatabaseError> {
         let place = timeout(self.patience, Arc::clone(&self.administration).acquire_owned()).await;
         let busy = |_| DatabaseError::Busy { size: administration_share(self.size), waited: self.patience };

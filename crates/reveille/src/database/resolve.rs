@@ -1,8 +1,9 @@
 //! Learns how a transaction ended whose commit was never answered.
 //!
-//! Asks `pg_xact_status` on a fresh connection. While the server still believes the old session alive (the commit never
-//! arrived, and nobody told it that we are gone) it is ended by its transaction id: nothing may be decided later than we
-//! look. Gives up after a while rather than guess.
+//! Asks `pg_xact_status` on a fresh connection. While the server still believes the old session
+//! alive (the commit never arrived, and nobody told it that we are gone) it is ended by its
+//! transaction id: nothing may be decided later than we look. Gives up after a while rather than
+//! guess.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,8 @@ pub(crate) async fn resolve(shared: &Arc<Shared>, xid: &Xid) -> Resolution {
                 Err(error) if error.is_transient() => tracing::debug!(%error, "could not ask how a commit ended yet"),
                 Err(_) => return Resolution::Unknown,
             }
-            // Ask again when the server is back, or the old session is gone; jitter, as many may have lost it together.
+            // Ask again when the server is back, or the old session is gone; jitter, as many may
+            // have lost it together.
             sleep(PAUSE.mul_f64(0.5 + fastrand::f64())).await;
         }
     };

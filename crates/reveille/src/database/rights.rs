@@ -1,6 +1,7 @@
 //! Which right a refused role lacks, in the words of GRANT.
 //!
-//! Reads what PostgreSQL says in English; in another language, or of something else, it says only what is always true.
+//! Reads what PostgreSQL says in English; in another language, or of something else, it says only
+//! what is always true.
 
 /// What to do about "permission denied for schema reveille".
 pub(crate) fn remedy(user: &str, said: &str) -> String {

@@ -1,7 +1,7 @@
 //! The name of the schema that holds everything Reveille makes.
 //!
-//! Promises that a [`SchemaName`] can be substituted into SQL text wherever an identifier may stand. Refuses what
-//! PostgreSQL would silently cut, reserve or reject.
+//! Promises that a [`SchemaName`] can be substituted into SQL text wherever an identifier may
+//! stand. Refuses what PostgreSQL would silently cut, reserve or reject.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,8 @@ use std::str::FromStr;
 /// PostgreSQL cuts longer identifiers silently, so two long names could become one.
 const LONGEST: usize = 63;
 
-/// The quote around function bodies in `sql/functions`; a name that contains it would end the body early.
+/// The quote around function bodies in `sql/functions`; a name that contains it would end the body
+/// early.
 pub(crate) const BODY_QUOTE: &str = "$reveille$";
 
 /// A schema's name as it is spelled in the catalog: any legal identifier, however awkward.

@@ -1,9 +1,10 @@
 //! The settings our sessions run under, in the two ways they may be set.
 //!
-//! Direct: at login, for the whole session. Pooled: at the start of every transaction and only for it, because a
-//! session behind a pooler belongs to everybody. READ COMMITTED is forced in both: our statements lock the rows they
-//! read, and under another isolation a role's default would turn waits into errors. Names are looked up in `pg_catalog`
-//! alone, in both: whoever may create in `public` could otherwise put a function there that we run as ourselves.
+//! Direct: at login, for the whole session. Pooled: at the start of every transaction and only for
+//! it, because a session behind a pooler belongs to everybody. READ COMMITTED is forced in both:
+//! our statements lock the rows they read, and under another isolation a role's default would turn
+//! waits into errors. Names are looked up in `pg_catalog` alone, in both: whoever may create in
+//! `public` could otherwise put a function there that we run as ourselves.
 //!
 //! Next: [`super::connector`] sends the first, [`super::pipeline`] the second.
 
@@ -15,7 +16,8 @@ use super::options::Settings;
 /// A caller that dies between two statements of a transaction must not hold its locks for ever.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(60);
 
-/// Everything of ours is written with its schema. `pg_temp` is named because it would come first if it were not.
+/// Everything of ours is written with its schema. `pg_temp` is named because it would come first if
+/// it were not.
 const SEARCH_PATH: &str = "pg_catalog,pg_temp";
 
 /// The `options` of the login, after those the URL brings: ours are read last and win.
@@ -25,9 +27,10 @@ pub(crate) fn login_options(settings: &Settings, from_url: Option<&str>) -> Stri
         let _ = write!(options, "-c {name}={value} ");
     }
     let _ = write!(options, "-c search_path={SEARCH_PATH} ");
-    // `limit $1` makes a generic plan look dear, so that PostgreSQL would plan every claim anew; see
-    // research/postgres-performance.md, section 2. JIT has never paid for itself on our statements. A small table may not be
-    // read whole either: the plan is kept, and the table grows.
+    // `limit $1` makes a generic plan look dear, so that PostgreSQL would plan every claim anew;
+    // see research/postgres-performance.md, section 2. JIT has never paid for itself on our
+    // statements. A small table may not be read whole either: the plan is kept, and the table
+    // grows.
     options.push_str(
         "-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan -c jit=off \
          -c enable_seqscan=off",
@@ -54,7 +57,8 @@ fn limits(settings: &Settings) -> [(&'static str, u128); 3] {
     ]
 }
 
-/// Rounded up: to PostgreSQL zero is no limit, which nobody means who says a tenth of a millisecond.
+/// Rounded up: to PostgreSQL zero is no limit, which nobody means who says a tenth of a
+/// millisecond.
 fn milliseconds(limit: Duration) -> u128 {
     limit.as_micros().div_ceil(1000)
 }

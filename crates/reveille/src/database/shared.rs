@@ -13,7 +13,8 @@ use super::schema_name::SchemaName;
 use super::session;
 use super::statement::Texts;
 
-/// Settings, texts and tasks of one [`Database`](super::Database), reachable from each of its connections.
+/// Settings, texts and tasks of one [`Database`](super::Database), reachable from each of its
+/// connections.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) settings: Settings,

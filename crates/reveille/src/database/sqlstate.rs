@@ -1,7 +1,7 @@
 //! What a SQLSTATE means for whoever sent the statement: one pure table.
 //!
-//! Promises a verdict for every five characters, known or not: first the exact code, then its class, else
-//! [`SqlClass::Permanent`]. Knows no connection and no error type.
+//! Promises a verdict for every five characters, known or not: first the exact code, then its
+//! class, else [`SqlClass::Permanent`]. Knows no connection and no error type.
 //!
 //! Next: [`super::error`], which turns a verdict into a sentence.
 
@@ -9,7 +9,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SqlClass {
-    /// The same statement may succeed when it is sent again: a deadlock, a serialization failure, a plan gone stale.
+    /// The same statement may succeed when it is sent again: a deadlock, a serialization failure, a
+    /// plan gone stale.
     Transient,
     /// The connection is gone or the server is stopping; ask again on another connection.
     Shutdown,
@@ -17,7 +18,8 @@ pub enum SqlClass {
     Exhausted,
     /// A statement, lock or idle limit ended it.
     Timeout,
-    /// The values are refused (class 22, 23, 44, 54): another try ends the same, without the bad item it succeeds.
+    /// The values are refused (class 22, 23, 44, 54): another try ends the same, without the bad
+    /// item it succeeds.
     Data,
     /// The role lacks a right.
     Permission,
@@ -35,7 +37,8 @@ pub enum SqlClass {
     Permanent,
 }
 
-/// Codes that do not follow their class. Sorted, so that a reader finds one and a test can check it.
+/// Codes that do not follow their class. Sorted, so that a reader finds one and a test can check
+/// it.
 const CODES: &[(&str, SqlClass)] = &[
     ("25006", SqlClass::ReadOnly),
     ("25P03", SqlClass::Timeout), // idle in transaction for too long

@@ -1,7 +1,8 @@
 //! A statement: one file of SQL, its parameter types, and what its header promises.
 //!
-//! Statements are plain values in static tables, so that a test can prepare every one of them and check the plans of
-//! those that name one. `{schema}` is the only placeholder; values travel as parameters, never in the text.
+//! Statements are plain values in static tables, so that a test can prepare every one of them and
+//! check the plans of those that name one. `{schema}` is the only placeholder; values travel as
+//! parameters, never in the text.
 //!
 //! Next: [`super::connection`], which runs them.
 
@@ -29,14 +30,16 @@ impl Statement {
         render(body(self.sql), schema)
     }
 
-    /// The index that the header says the plan must use: the last word of `-- plan: … using <index>`.
+    /// The index that the header says the plan must use: the last word of
+    /// `-- plan: … using <index>`.
     pub fn planned_index(&self) -> Option<&'static str> {
         let plan = header(self.sql).find_map(|line| line.strip_prefix("-- plan:"))?;
         plan.split_once(" using ").and_then(|(_, index)| index.split_whitespace().next())
     }
 }
 
-/// Put the schema's quoted name wherever `{schema}` stands. One pass: a schema may itself be called `{schema}`.
+/// Put the schema's quoted name wherever `{schema}` stands. One pass: a schema may itself be called
+/// `{schema}`.
 pub(crate) fn render(sql: &str, schema: &SchemaName) -> String {
     sql.replace("{schema}", &schema.quoted())
 }

@@ -1,8 +1,9 @@
 //! TLS to the server: which mode, whom we trust, and what a refused certificate means in words.
 //!
-//! The modes are libpq's, so that a URL means here what it means there: only `verify-ca` and `verify-full` know whom they
-//! talk to, and `require` verifies the issuer only when `sslrootcert` is given. `allow` is refused: it prefers plain text.
-//! The default without `sslmode` is decided in [`super::address`].
+//! The modes are libpq's, so that a URL means here what it means there: only `verify-ca` and
+//! `verify-full` know whom they talk to, and `require` verifies the issuer only when `sslrootcert`
+//! is given. `allow` is refused: it prefers plain text. The default without `sslmode` is decided in
+//! [`super::address`].
 
 use std::error::Error;
 use std::io;

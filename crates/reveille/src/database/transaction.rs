@@ -1,7 +1,8 @@
 //! Several statements that happen together or not at all.
 //!
-//! A [`Transaction`] that is dropped is rolled back. One that was [identified](Transaction::identify) can be asked about
-//! later: if the connection ends during its commit, the outcome is learned on another connection instead of guessed.
+//! A [`Transaction`] that is dropped is rolled back. One that was
+//! [identified](Transaction::identify) can be asked about later: if the connection ends during its
+//! commit, the outcome is learned on another connection instead of guessed.
 //!
 //! Next: [`super::resolve`].
 
@@ -24,8 +25,8 @@ use super::statements::CURRENT_TRANSACTION;
 pub enum CommitOutcome {
     /// It took effect and is durable as far as the server's settings go.
     Committed,
-    /// The connection ended during the commit, and the transaction was not identified (or could not be asked about):
-    /// it took effect, or it did not.
+    /// The connection ended during the commit, and the transaction was not identified (or could not
+    /// be asked about): it took effect, or it did not.
     Unknown,
 }
 
@@ -34,8 +35,8 @@ pub enum CommitOutcome {
 pub struct Transaction<'c> {
     connection: &'c Connection,
     xid: Option<Xid>,
-    /// Statements that did not succeed, or whose answer nobody waited for: after a failed one PostgreSQL answers COMMIT
-    /// with a silent rollback.
+    /// Statements that did not succeed, or whose answer nobody waited for: after a failed one
+    /// PostgreSQL answers COMMIT with a silent rollback.
     doubtful: AtomicUsize,
     ended: bool,
     _in_flight: TaskTrackerToken,
@@ -45,8 +46,8 @@ impl Connection {
     /// Begin a transaction. READ COMMITTED, with the statement and lock limits of the options.
     pub async fn transaction(&mut self) -> Result<Transaction<'_>, DatabaseError> {
         let (in_flight, doubtful) = (self.work(), AtomicUsize::new(0));
-        // The guard comes before the first byte: a caller who gives up while we wait must not leave a transaction open,
-        // into which the next statement would be written and never committed.
+        // The guard comes before the first byte: a caller who gives up while we wait must not leave
+        // a transaction open, into which the next statement would be written and never committed.
         let transaction = Transaction { connection: self, xid: None, doubtful, ended: false, _in_flight: in_flight };
         transaction.batch("the beginning of a transaction", &transaction.connection.shared().opening).await?;
         Ok(transaction)
@@ -85,7 +86,8 @@ impl Transaction<'_> {
         Ok(value)
     }
 
-    /// Remember this transaction's id, so that an interrupted commit can be resolved. One round trip, once.
+    /// Remember this transaction's id, so that an interrupted commit can be resolved. One round
+    /// trip, once.
     pub async fn identify(&mut self) -> Result<(), DatabaseError> {
         let row = self.query_opt(&CURRENT_TRANSACTION, &[]).await?;
         self.xid = row.map(|row| Xid { id: row.get("xid"), timeline: row.get("timeline") });
@@ -94,8 +96,9 @@ impl Transaction<'_> {
 
     /// Make it happen.
     ///
-    /// An error means that it did not happen. If the connection ends meanwhile and the transaction was identified, its
-    /// outcome is asked for on another connection; when even that fails, the outcome is [`CommitOutcome::Unknown`].
+    /// An error means that it did not happen. If the connection ends meanwhile and the transaction
+    /// was identified, its outcome is asked for on another connection; when even that fails, the
+    /// outcome is [`CommitOutcome::Unknown`].
     pub async fn commit(mut self) -> Result<CommitOutcome, DatabaseError> {
         if self.doubtful.load(Ordering::Relaxed) > 0 {
             return Err(DatabaseError::RolledBack);
@@ -143,8 +146,9 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// Whether an error in answer to COMMIT leaves open what happened. A plain ERROR does not: nothing was written. When the
-/// session ended with it, or a pooler lost its server, the commit may already have been on disk.
+/// Whether an error in answer to COMMIT leaves open what happened. A plain ERROR does not: nothing
+/// was written. When the session ended with it, or a pooler lost its server, the commit may already
+/// have been on disk.
 fn is_unknown(cause: &Cause) -> bool {
     let class = cause.sqlstate().map(classify);
     cause.ended_the_session() || matches!(class, None | Some(SqlClass::Shutdown)) || cause.sqlstate() == Some("40003")

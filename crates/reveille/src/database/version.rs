@@ -1,6 +1,7 @@
 //! Which PostgreSQL we stand on.
 //!
-//! A pure judgement of the text a server reports as `server_version`. Next: [`super::connector`], which asks.
+//! A pure judgement of the text a server reports as `server_version`. Next: [`super::connector`],
+//! which asks.
 
 use std::fmt;
 
@@ -27,7 +28,8 @@ pub(crate) enum Support {
 }
 
 impl ServerVersion {
-    /// Read `15.18 (Debian 15.18-0+deb12u1)`, `17.0` or `19devel`. `None` when no number comes first.
+    /// Read `15.18 (Debian 15.18-0+deb12u1)`, `17.0` or `19devel`. `None` when no number comes
+    /// first.
     pub(crate) fn parse(reported: &str) -> Option<Self> {
         let text = reported.split_whitespace().next()?;
         let digits = text.split(|c: char| !c.is_ascii_digit()).next()?;

@@ -1,7 +1,8 @@
 //! Whether every group was told of what waits for it: pending means due or fresh.
 //!
-//! The one invariant that no table can enforce; see `docs/messages.md`, "Why nothing is stranded". Reads every head and
-//! cursor, so where there are millions it gives up in time instead of burdening the server.
+//! The one invariant that no table can enforce; see `docs/messages.md`, "Why nothing is stranded".
+//! Reads every head and cursor, so where there are millions it gives up in time instead of
+//! burdening the server.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Whether notifications arrive by the way we were given.
 //!
-//! A transaction pooler accepts LISTEN and swallows what follows, without a word. So we listen on a channel of our own
-//! and have another connection call it.
+//! A transaction pooler accepts LISTEN and swallows what follows, without a word. So we listen on a
+//! channel of our own and have another connection call it.
 
 use std::future::poll_fn;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! What people do to jobs: cancel, hasten, bring back, forget, pause.
 //!
-//! Each verb is one statement that names the states it accepts; what it refuses is told with the state the job is in. Everything
-//! that makes a job claimable rings.
+//! Each verb is one statement that names the states it accepts; what it refuses is told with the
+//! state the job is in. Everything that makes a job claimable rings.
 
 use super::Jobs;
 use super::error::JobsError;
@@ -65,7 +65,8 @@ impl Redrive {
 }
 
 impl Jobs {
-    /// Cancel a job: at once when it waits; when it runs, its handler is told to stop, and dropped if it does not.
+    /// Cancel a job: at once when it waits; when it runs, its handler is told to stop, and dropped
+    /// if it does not.
     pub async fn cancel(&self, id: JobId) -> Result<Cancelled, JobsError> {
         let keep = self.parts.ground.options.keep_done.as_secs_f64();
         let Some(row) = self.change(&CANCEL, &[&id.0, &keep]).await?.into_iter().next() else {
@@ -96,8 +97,9 @@ impl Jobs {
         self.changed(id, Verb::Reprioritise, &rows).await
     }
 
-    /// Bring dead jobs back to work, with all their attempts before them. Returns which; a job of one's own choice that is not
-    /// dead is not among them. A unique key that they once had does not keep others out again.
+    /// Bring dead jobs back to work, with all their attempts before them. Returns which; a job of
+    /// one's own choice that is not dead is not among them. A unique key that they once had does
+    /// not keep others out again.
     pub async fn redrive(&self, which: Redrive) -> Result<Vec<JobId>, JobsError> {
         let mut redriven = Vec::new();
         loop {
@@ -136,9 +138,9 @@ impl Jobs {
         self.switch(queue, Some(false), None).await
     }
 
-    /// Whether enqueueing to this queue in SQL, or in a caller's transaction, does without a notification: where thousands of
-    /// transactions commit in a second, that is dear. Workers then look at the queue every
-    /// [`fallback_interval`](super::JobsOptions::fallback_interval).
+    /// Whether enqueueing to this queue in SQL, or in a caller's transaction, does without a
+    /// notification: where thousands of transactions commit in a second, that is dear. Workers then
+    /// look at the queue every [`fallback_interval`](super::JobsOptions::fallback_interval).
     pub async fn quiet(&self, queue: &str, quiet: bool) -> Result<(), JobsError> {
         self.switch(queue, None, Some(quiet)).await
     }

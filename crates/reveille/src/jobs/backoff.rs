@@ -1,5 +1,6 @@
-//! How long a job waits between its attempts. The pauses themselves are computed where the failure is recorded, in SQL, so that
-//! every language gets the same ones; here they are only said and checked.
+//! How long a job waits between its attempts. The pauses themselves are computed where the failure
+//! is recorded, in SQL, so that every language gets the same ones; here they are only said and
+//! checked.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +12,8 @@ const PAUSES_MAX: usize = 100;
 /// A job that waits longer is forgotten by everybody.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// The pauses between a job's attempts. Default: none, 30 s, 5 min, and 5 min for every further one.
+/// The pauses between a job's attempts. Default: none, 30 s, 5 min, and 5 min for every further
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Backoff(Option<String>);
 
@@ -26,8 +28,8 @@ impl Backoff {
         Ok(Self(Some(format!("list:{}", pauses.join(",")))))
     }
 
-    /// A random pause up to `first`, up to twice that after the second failure, and so on, but never more than `longest`. Jobs
-    /// that failed together do not come back together.
+    /// A random pause up to `first`, up to twice that after the second failure, and so on, but
+    /// never more than `longest`. Jobs that failed together do not come back together.
     pub fn exponential(first: Duration, longest: Duration) -> Result<Self, JobsError> {
         if first.is_zero() || longest < first || longest > LONGEST {
             return Err(JobsError::Refused("a backoff begins above zero and ends within a year".to_owned()));

@@ -1,8 +1,9 @@
 //! From a worker's free slots to the jobs it holds.
 //!
-//! Owns the dispatcher of jobs and its one connection. Promises that one statement claims for all free slots of a worker, that
-//! nobody polls, and that what was claimed and reached nobody is given back, uncharged. Counts an attempt when it is claimed, so
-//! that a job which kills its worker cannot run for ever.
+//! Owns the dispatcher of jobs and its one connection. Promises that one statement claims for all
+//! free slots of a worker, that nobody polls, and that what was claimed and reached nobody is given
+//! back, uncharged. Counts an attempt when it is claimed, so that a job which kills its worker
+//! cannot run for ever.
 //!
 //! Next: `shares` (whose turn it is), `marks` (where to begin), then [`super::worker`].
 
@@ -95,8 +96,8 @@ pub(super) struct Looker {
     /// Opened with the first look, and again when it broke.
     line: tokio::sync::Mutex<Option<Connection>>,
     marks: Mutex<HashMap<Queue, Marks>>,
-    /// Queues that had less than was wanted of them, and of which nobody has asked what comes next: the jobs they had were to
-    /// begin first.
+    /// Queues that had less than was wanted of them, and of which nobody has asked what comes next:
+    /// the jobs they had were to begin first.
     unasked: Mutex<HashSet<Queue>>,
 }
 
@@ -168,7 +169,8 @@ impl Source for Looker {
 }
 
 impl Looker {
-    /// Claims until there is as much as is wanted, or no more. Of the unasked nothing is claimed unless they have something.
+    /// Claims until there is as much as is wanted, or no more. Of the unasked nothing is claimed
+    /// unless they have something.
     async fn search(
         &self,
         line: &mut Option<Connection>,
@@ -185,7 +187,8 @@ impl Looker {
             let later = Bare { due: None, contended: true };
             search.bare.extend(search.queues.iter().map(|queue| (Arc::clone(queue), later)));
         }
-        // While questions rest, the answer would be "later": only a claim tells what was added since.
+        // While questions rest, the answer would be "later": only a claim tells what was added
+        // since.
         let unasked: Vec<Queue> = unasked.iter().filter(|queue| self.rest(queue).is_zero()).cloned().collect();
         if want > 0 && !unasked.is_empty() {
             self.learn(connection, search, &unasked).await?;
@@ -198,7 +201,8 @@ impl Looker {
             let quotas = shares(&open, left, |queue| search.crew.weight(queue));
             let found = self.take(connection, search, &quotas, left).await?;
             let filled = found.iter().sum::<usize>() >= left;
-            // A queue that had less than its share has no more; the others may, if there is still room.
+            // A queue that had less than its share has no more; the others may, if there is still
+            // room.
             open = quotas
                 .iter()
                 .zip(&found)
@@ -209,7 +213,8 @@ impl Looker {
             match () {
                 () if filled || short.is_empty() => {}
                 () if search.jobs.is_empty() => self.learn(connection, search, &short).await?,
-                // They may have more, as far as anybody knows: the next look asks, while these jobs run.
+                // They may have more, as far as anybody knows: the next look asks, while these jobs
+                // run.
                 () => self.unasked().extend(short),
             }
         }

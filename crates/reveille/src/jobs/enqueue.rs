@@ -1,8 +1,9 @@
 //! From a producer to rows that are committed.
 //!
-//! Owns the lane that fuses what many callers enqueue, and the ways into a caller's own transaction. Promises that what was
-//! answered is durable and that whoever waits is woken; that a caller's transaction which is rolled back leaves nothing and wakes
-//! nobody; and that one bad job fails alone.
+//! Owns the lane that fuses what many callers enqueue, and the ways into a caller's own
+//! transaction. Promises that what was answered is durable and that whoever waits is woken; that a
+//! caller's transaction which is rolled back leaves nothing and wakes nobody; and that one bad job
+//! fails alone.
 //!
 //! Next: [`super::bell`].
 
@@ -40,7 +41,8 @@ impl Jobs {
         self.enqueue_many(vec![job]).await.pop().unwrap_or(Err(JobsError::Closed))
     }
 
-    /// Enqueue jobs; each is answered for itself, in their order. Those that many callers bring at once are written together.
+    /// Enqueue jobs; each is answered for itself, in their order. Those that many callers bring at
+    /// once are written together.
     pub async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Vec<Result<Enqueued, JobsError>> {
         let ground = &self.parts.ground;
         let limit = ground.options.args_bytes_max;
@@ -90,7 +92,8 @@ impl Work for Enqueue {
         job.weight()
     }
 
-    /// After a lost answer nobody knows whether the jobs are there; a second try might write them twice.
+    /// After a lost answer nobody knows whether the jobs are there; a second try might write them
+    /// twice.
     fn may_repeat(error: &DatabaseError) -> bool {
         matches!(
             error,

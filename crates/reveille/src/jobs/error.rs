@@ -8,12 +8,13 @@ use super::id::JobId;
 use super::lifecycle::{State, Verb};
 use crate::database::DatabaseError;
 
-/// Why something about jobs could not be done. What is expected (a lost lease, a job that was there) is a value and not here.
+/// Why something about jobs could not be done. What is expected (a lost lease, a job that was
+/// there) is a value and not here.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JobsError {
-    /// PostgreSQL refused or did not answer. After a lost connection an enqueue may have happened: give it a unique key to be able
-    /// to ask again.
+    /// PostgreSQL refused or did not answer. After a lost connection an enqueue may have happened:
+    /// give it a unique key to be able to ask again.
     #[error(transparent)]
     Database(#[from] DatabaseError),
     /// A value is outside what is allowed; the sentence says which and why.

@@ -62,7 +62,8 @@ pub enum JobEvent {
         /// What it is now.
         state: State,
     },
-    /// It ended when somebody came to claim it, for its last worker was lost: it had no attempt left, or was to be cancelled.
+    /// It ended when somebody came to claim it, for its last worker was lost: it had no attempt
+    /// left, or was to be cancelled.
     Ended {
         /// Which job.
         job: About,

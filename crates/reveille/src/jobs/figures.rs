@@ -114,7 +114,8 @@ impl Figures {
         let name = if known { Arc::clone(name) } else { Arc::from(OTHERS) };
         change(kinds.entry(Arc::clone(&name)).or_default());
         drop(kinds);
-        // A kind without a timed attempt has its histogram too: a counter that appears late counts from its second value.
+        // A kind without a timed attempt has its histogram too: a counter that appears late counts
+        // from its second value.
         let timed = self.took.with_label_values(&[&*name]);
         if let Some(took) = took {
             timed.observe(took.as_secs_f64());
@@ -127,7 +128,8 @@ impl Figures {
 }
 
 impl JobsFigures {
-    /// As Prometheus reads it, with the depths by kind that [`Jobs::depths`](super::Jobs::depths) asked the database for.
+    /// As Prometheus reads it, with the depths by kind that [`Jobs::depths`](super::Jobs::depths)
+    /// asked the database for.
     pub fn prometheus(&self, depths: &BTreeMap<String, u64>) -> String {
         let mut page = Exposition::default();
         let depths = depths.iter().map(|(kind, depth)| ([kind.as_str()], *depth));

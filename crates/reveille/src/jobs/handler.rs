@@ -11,7 +11,8 @@ use super::outcome::{IntoOutcome, Outcome};
 
 pub(super) type Working = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// A handler whose types are known to nobody else. Arguments that do not parse are an outcome: the job is dead.
+/// A handler whose types are known to nobody else. Arguments that do not parse are an outcome: the
+/// job is dead.
 pub(super) type Handler = Box<dyn Fn(&[u8], Job) -> Result<Working, Outcome> + Send + Sync>;
 
 pub(super) fn handler<A, Fut>(work: impl Fn(A, Job) -> Fut + Send + Sync + 'static) -> Handler
@@ -31,7 +32,8 @@ where
     })
 }
 
-/// Watches attempts, in the task that makes them: both must return soon, and a panic in them is caught and logged.
+/// Watches attempts, in the task that makes them: both must return soon, and a panic in them is
+/// caught and logged.
 pub trait Hook: Send + Sync + 'static {
     /// A handler is about to begin.
     fn before(&self, job: &Job) {

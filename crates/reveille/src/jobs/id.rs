@@ -24,8 +24,8 @@ impl FromStr for JobId {
     }
 }
 
-/// One claim of a job: whoever presents it holds the job, until somebody else claims it. As text it is what the SQL functions
-/// `complete`, `fail` and `snooze` take.
+/// One claim of a job: whoever presents it holds the job, until somebody else claims it. As text it
+/// is what the SQL functions `complete`, `fail` and `snooze` take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct JobToken {
     /// Which job.

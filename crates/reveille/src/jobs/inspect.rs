@@ -105,7 +105,8 @@ pub struct QueueState {
     pub ready: u64,
     /// Jobs that are held, under a lease that has not ended.
     pub running: u64,
-    /// For how long the oldest of those that are due has been; one whose worker was lost, since the end of its lease.
+    /// For how long the oldest of those that are due has been; one whose worker was lost, since the
+    /// end of its lease.
     pub age: Option<Duration>,
     /// Whether it is paused.
     pub paused: bool,
@@ -118,7 +119,8 @@ impl Jobs {
     pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, JobsError> {
         let Some(row) = self.change(&EXPLAIN, &[&id.0]).await?.into_iter().next() else { return Ok(None) };
         let errors = self.change(&ERRORS, &[&id.0]).await?.iter().map(failure).collect();
-        // A job that ends between the two parts of the question leaves neither row: it is told as it was last known.
+        // A job that ends between the two parts of the question leaves neither row: it is told as
+        // it was last known.
         let state = State::parse(row.get("state")).unwrap_or(State::Done);
         Ok(Some(Explanation {
             id,
@@ -141,7 +143,8 @@ impl Jobs {
         }))
     }
 
-    /// Dead jobs after one of them, or from the first, of a queue or of all; at most a thousand at a time.
+    /// Dead jobs after one of them, or from the first, of a queue or of all; at most a thousand at
+    /// a time.
     pub async fn dead(
         &self,
         queue: Option<&str>,
@@ -178,7 +181,8 @@ impl Jobs {
         Ok(rows.iter().map(state).collect())
     }
 
-    /// How many jobs of each kind have not ended, among the first hundred thousand: the gauge `job_queue_depth`.
+    /// How many jobs of each kind have not ended, among the first hundred thousand: the gauge
+    /// `job_queue_depth`.
     pub async fn depths(&self) -> Result<BTreeMap<String, u64>, JobsError> {
         let rows = self.change(&DEPTHS, &[&COUNTED_MAX]).await?;
         Ok(rows.iter().map(|row| (row.get("kind"), count(row.get("depth")))).collect())

@@ -118,13 +118,14 @@ impl Job {
         metadata.map_err(|source| JobsError::Json { what: "the metadata", source })
     }
 
-    /// What proves that this attempt holds it: for the SQL functions, and to fence effects of one's own.
+    /// What proves that this attempt holds it: for the SQL functions, and to fence effects of one's
+    /// own.
     pub fn token(&self) -> JobToken {
         self.held.token
     }
 
-    /// Ready when the job should stop: it was cancelled, its lease was lost, or its worker is shutting down and out of patience. A
-    /// handler that does not look is dropped a little later.
+    /// Ready when the job should stop: it was cancelled, its lease was lost, or its worker is
+    /// shutting down and out of patience. A handler that does not look is dropped a little later.
     pub async fn cancelled(&self) {
         self.held.cancel.cancelled().await;
     }
@@ -134,7 +135,8 @@ impl Job {
         self.held.cancel.is_cancelled()
     }
 
-    /// Note how far it is, as JSON, for whoever asks. [`Settled::LeaseLost`] when somebody else has it by now.
+    /// Note how far it is, as JSON, for whoever asks. [`Settled::LeaseLost`] when somebody else has
+    /// it by now.
     pub async fn progress(&self, progress: &impl Serialize) -> Result<Settled, JobsError> {
         let held = &self.held;
         let bytes = serde_json::to_vec(progress).map_err(|source| JobsError::Json { what: "the progress", source })?;
@@ -148,9 +150,10 @@ impl Job {
         Ok(if row.is_some() { Settled::Recorded } else { Settled::LeaseLost })
     }
 
-    /// Settle the job in a transaction of the handler's own, together with its other writes: both happen, or neither.
-    /// [`Settled::LeaseLost`] means that somebody else has it: roll back. What the handler returns afterwards counts only if the
-    /// transaction did not commit; then the attempt has failed. A result that is too large is refused, and nothing is sent.
+    /// Settle the job in a transaction of the handler's own, together with its other writes: both
+    /// happen, or neither. [`Settled::LeaseLost`] means that somebody else has it: roll back. What
+    /// the handler returns afterwards counts only if the transaction did not commit; then the
+    /// attempt has failed. A result that is too large is refused, and nothing is sent.
     pub async fn settle_in<C>(&self, client: &C, outcome: Outcome) -> Result<Settled, JobsError>
     where
         C: GenericClient + Sync,

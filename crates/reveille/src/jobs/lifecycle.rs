@@ -1,7 +1,8 @@
 //! The states of a job and every way from one to another: one table.
 //!
-//! Owns [`TRANSITIONS`], from which docs/lifecycle.md is made and against which a test tries every verb in every state. The SQL
-//! files state the same from-states as predicates; what is not in the table is refused there.
+//! Owns [`TRANSITIONS`], from which docs/lifecycle.md is made and against which a test tries every
+//! verb in every state. The SQL files state the same from-states as predicates; what is not in the
+//! table is refused there.
 
 use std::fmt::{self, Write};
 
@@ -173,7 +174,7 @@ pub const TRANSITIONS: &[Transition] = &[
     step(Verb::Bury, State::Running, State::Dead, "fenced"),
     step(Verb::Cancel, State::Scheduled, State::Cancelled, ""),
     step(Verb::Cancel, State::Ready, State::Cancelled, ""),
-    step(Verb::Cancel, State::Running, State::Running, "its holder is told, and settles it as cancelled"),
+    step(Verb::Cancel, State::Running, State::Running, "its holder is asked to stop, and settles it as cancelled"),
     step(Verb::Cancel, State::Running, State::Cancelled, "by its holder, fenced"),
     step(Verb::RetryNow, State::Scheduled, State::Ready, ""),
     step(Verb::Redrive, State::Dead, State::Ready, "with all its attempts before it"),
@@ -190,8 +191,8 @@ pub const TRANSITIONS: &[Transition] = &[
 pub fn lifecycle_page() -> String {
     let mut page = String::from(
         "# The life of a job\n\n\
-         Made from the table in `crates/reveille/src/jobs/lifecycle.rs`; a test compares. What is not listed is refused, by the\n\
-         statement that would do it.\n\n\
+         Made from the table in `crates/reveille/src/jobs/lifecycle.rs`; a test compares. A transition that is not listed\n\
+         is refused by the statement that would make it.\n\n\
          | what happens | to a job that is | which is then | |\n|---|---|---|---|\n",
     );
     for Transition { verb, from, to, note } in TRANSITIONS {
@@ -199,9 +200,9 @@ pub fn lifecycle_page() -> String {
         let _ = writeln!(page, "| {verb} | {from} | {to} | {note} |");
     }
     page.push_str(
-        "\n*Fenced* means: by whoever holds it, with the epoch and nonce of the claim; a stale holder is told that its lease is\n\
-         lost, and changes nothing. *Scheduled*, *ready* and *running* are rows of `job`, told apart by `due_at` and `nonce`;\n\
-         *done*, *cancelled* and *dead* are rows of `job_done`.\n",
+        "\n*Fenced* means: only by the current holder, with the epoch and nonce of the claim. A former holder gets the answer that\n\
+         its lease is lost, and changes nothing. *Scheduled*, *ready* and *running* are rows of `job`, told apart by `due_at` and\n\
+         `nonce`; *done*, *cancelled* and *dead* are rows of `job_done`.\n",
     );
     page
 }

@@ -1,6 +1,7 @@
 //! A job as its producer describes it.
 //!
-//! Checked by [`NewJob::check`] before anything is sent, in words; the SQL functions for other languages check the same.
+//! Checked by [`NewJob::check`] before anything is sent, in words; the SQL functions for other
+//! languages check the same.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,8 +16,8 @@ const NAME_BYTES_MAX: usize = 128;
 const DELAY_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 /// Earlier times count as the beginning of the year 2000: claims read from 1970 on.
 const EARLIEST: Duration = Duration::from_secs(946_684_800);
-/// The beginning of the year 2200. A time by which nobody waits any more is a mistake, and PostgreSQL cannot reckon with its
-/// infinity before version 17.
+/// The beginning of the year 2200. A time by which nobody waits any more is a mistake, and
+/// PostgreSQL cannot reckon with its infinity before version 17.
 const LATEST: Duration = Duration::from_secs(7_258_118_400);
 /// The queue of whoever names none.
 pub(super) const DEFAULT_QUEUE: &str = "default";
@@ -83,14 +84,16 @@ impl NewJob {
         self
     }
 
-    /// When it may run, by the database's clock. Default: at once. A time that has passed counts as one that has just come, but
-    /// before those that came later; one from the year 2200 on is refused, and so is one beside a [`delay`](Self::delay).
+    /// When it may run, by the database's clock. Default: at once. A time that has passed counts as
+    /// one that has just come, but before those that came later; one from the year 2200 on is
+    /// refused, and so is one beside a [`delay`](Self::delay).
     pub fn run_at(mut self, at: SystemTime) -> Self {
         self.run_at = Some(at);
         self
     }
 
-    /// In how long it may run. Default: zero. At most 100 years, and not beside a [`run_at`](Self::run_at).
+    /// In how long it may run. Default: zero. At most 100 years, and not beside a
+    /// [`run_at`](Self::run_at).
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = Some(delay);
         self
@@ -102,8 +105,8 @@ impl NewJob {
         self
     }
 
-    /// How long one attempt may take before it is given up as failed. Default: no limit; zero and more than 100
-    /// years are refused.
+    /// How long one attempt may take before it is given up as failed. Default: no limit; zero and
+    /// more than 100 years are refused.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -121,7 +124,8 @@ impl NewJob {
         self
     }
 
-    /// What else is to be kept with it, as a JSON object; an `item_id` in it appears in every log line. Default: none.
+    /// What else is to be kept with it, as a JSON object; an `item_id` in it appears in every log
+    /// line. Default: none.
     pub fn metadata(mut self, metadata: &impl Serialize) -> Result<Self, JobsError> {
         let bytes = serde_json::to_vec(metadata).map_err(|source| JobsError::Json { what: "the metadata", source })?;
         self.metadata = Some(bytes);

@@ -44,14 +44,16 @@ impl Default for JobsOptions {
 }
 
 impl JobsOptions {
-    /// How many bytes the arguments of a job may have, and its metadata, and its result. Default: 1 MiB; at most 16 MiB.
+    /// How many bytes the arguments of a job may have, and its metadata, and its result. Default: 1
+    /// MiB; at most 16 MiB.
     #[must_use]
     pub fn args_bytes_max(mut self, bytes: usize) -> Self {
         self.args_bytes_max = bytes.min(16 * 1024 * 1024);
         self
     }
 
-    /// How long jobs are kept that are done or cancelled. Default: 24 h. Zero: those that are done leave nothing behind.
+    /// How long jobs are kept that are done or cancelled. Default: 24 h. Zero: those that are done
+    /// leave nothing behind.
     #[must_use]
     pub fn keep_done(mut self, time: Duration) -> Self {
         self.keep_done = time;
@@ -65,41 +67,44 @@ impl JobsOptions {
         self
     }
 
-    /// Whether notifications are used at all. Without them this process neither sends any for jobs (enqueues, retries, ends of
-    /// leases, cancelling) nor listens for them, its heartbeat's own among them: workers look every
-    /// [`fallback_interval`](Self::fallback_interval), and learn of a wish to cancel with the next renewal, after a third of the
-    /// lease. Default: yes.
+    /// Whether notifications are used at all. Without them this process neither sends any for jobs
+    /// (enqueues, retries, ends of leases, cancelling) nor listens for them, its heartbeat's own
+    /// among them: workers look every [`fallback_interval`](Self::fallback_interval), and learn of
+    /// a wish to cancel with the next renewal, after a third of the lease. Default: yes.
     #[must_use]
     pub fn notify(mut self, notify: bool) -> Self {
         self.notify = notify;
         self
     }
 
-    /// How often a worker looks without having been woken: for jobs of quiet queues, and for those whose producers do not notify.
-    /// While notifications are on nothing is lost without it: the heartbeat asks every 12 s. Default: 2 s for queues that are quiet,
-    /// or for all when `notify` is off; else 5 min.
+    /// How often a worker looks without having been woken: for jobs of quiet queues, and for those
+    /// whose producers do not notify. While notifications are on nothing is lost without it: the
+    /// heartbeat asks every 12 s. Default: 2 s for queues that are quiet, or for all when `notify`
+    /// is off; else 5 min.
     #[must_use]
     pub fn fallback_interval(mut self, interval: Duration) -> Self {
         self.fallback_interval = Some(interval.max(Duration::from_millis(10)));
         self
     }
 
-    /// How often a process with a worker forgets what need not be kept. Default: 5 min; zero leaves it to others.
+    /// How often a process with a worker forgets what need not be kept. Default: 5 min; zero leaves
+    /// it to others.
     #[must_use]
     pub fn maintenance_interval(mut self, interval: Duration) -> Self {
         self.maintenance_interval = interval;
         self
     }
 
-    /// When and how often workers look while hints cannot be relied on. Default: [`PaceOptions::DEFAULT`]. A worker refuses to start
-    /// with a shortest interval of zero.
+    /// When and how often workers look while hints cannot be relied on. Default:
+    /// [`PaceOptions::DEFAULT`]. A worker refuses to start with a shortest interval of zero.
     #[must_use]
     pub fn pace(mut self, pace: PaceOptions) -> Self {
         self.pace = pace;
         self
     }
 
-    /// Who is told what happens to jobs; called where it happens, so it must not block. Default: nobody.
+    /// Who is told what happens to jobs; called where it happens, so it must not block. Default:
+    /// nobody.
     #[must_use]
     pub fn observer(mut self, observer: JobObserver) -> Self {
         self.observer = Some(observer);

@@ -18,9 +18,11 @@ pub enum Outcome {
     /// The job is done.
     Done,
     /// It is done, with a result as JSON that is kept with it. A result larger than
-    /// [`args_bytes_max`](super::JobsOptions::args_bytes_max) makes it dead, with the code `result_too_large`.
+    /// [`args_bytes_max`](super::JobsOptions::args_bytes_max) makes it dead, with the code
+    /// `result_too_large`.
     DoneWith(Vec<u8>),
-    /// The attempt failed; the job is tried again after its backoff's pause, or is dead if this was its last attempt.
+    /// The attempt failed; the job is tried again after its backoff's pause, or is dead if this was
+    /// its last attempt.
     Retry(Failure),
     /// The same after a pause of one's own.
     RetryIn(Failure, Duration),
@@ -70,7 +72,8 @@ impl Outcome {
         Self::Dead(Failure::new(code, message))
     }
 
-    /// Such that it can be recorded, however its parts were made: a word that PostgreSQL refuses would let the job run again.
+    /// Such that it can be recorded, however its parts were made: a word that PostgreSQL refuses
+    /// would let the job run again.
     pub(super) fn fitted(self) -> Self {
         match self {
             Self::Retry(failure) => Self::Retry(failure.fitted()),
@@ -92,7 +95,8 @@ impl Outcome {
     }
 }
 
-/// What handlers may return: nothing or an [`Outcome`], or a `Result` of either, whose error is a failure with the code `failed`.
+/// What handlers may return: nothing or an [`Outcome`], or a `Result` of either, whose error is a
+/// failure with the code `failed`.
 pub trait IntoOutcome {
     /// The outcome it stands for.
     fn into_outcome(self) -> Outcome;

@@ -1,8 +1,9 @@
 //! From a handler's outcome to a row that says so.
 //!
-//! Owns the lanes of settlements and renewals, with connections of their own, so that neither waits for claims. Promises that what was
-//! settled is durable and fenced: a job that somebody else has taken meanwhile is left alone, and that is a value. Completions, by
-//! far the most, are one statement for all of them; everything else takes its time in another.
+//! Owns the lanes of settlements and renewals, with connections of their own, so that neither waits
+//! for claims. Promises that what was settled is durable and fenced: a job that somebody else has
+//! taken meanwhile is left alone, and that is a value. Completions, by far the most, are one
+//! statement for all of them; everything else takes its time in another.
 //!
 //! Next: [`super::worker`], whose slots send here.
 
@@ -213,7 +214,8 @@ impl Work for Settle {
 
     async fn run(&self, connection: &mut Connection, mut items: Vec<Request>) -> Result<Vec<Answer>, Failed<Request>> {
         let mut answers: Vec<Answer> = items.iter().map(|_| Answer::Settled(Settled::LeaseLost)).collect();
-        // Renewals go first: a lease must not end because settlements were busy, and what fails here has settled nothing.
+        // Renewals go first: a lease must not end because settlements were busy, and what fails
+        // here has settled nothing.
         if let Err(error) = self.renew(connection, &items, &mut answers).await {
             return Err((error, items));
         }
@@ -294,7 +296,8 @@ impl Settle {
         let ids: Vec<i64> = held.iter().map(|(token, ..)| token.id.0).collect();
         let epochs: Vec<i32> = held.iter().map(|(token, ..)| token.epoch).collect();
         let nonces: Vec<i64> = held.iter().map(|(token, ..)| token.nonce).collect();
-        // Workers of one process may have chosen different leases, and their renewals leave together.
+        // Workers of one process may have chosen different leases, and their renewals leave
+        // together.
         let leases: Vec<f64> = held.iter().map(|(_, lease, _)| lease.as_secs_f64()).collect();
         let rows = connection.query(&RENEW, &[&ids, &epochs, &nonces, &leases]).await?;
         let known: HashMap<i64, Renewed> = rows

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// A job that keeps out others of its kind: while it has not ended, and for its window if it has one.
+/// A job that keeps out others of its kind: while it has not ended, and for its window if it has
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unique {
     pub(super) scope: String,
@@ -47,8 +48,8 @@ impl Unique {
         Self { key: Some(key.into()), ..Self::scoped("kind") }
     }
 
-    /// One job for each combination of what is named: any of `kind`, `queue` and `args`, joined by commas. Anything else is refused
-    /// when the job is enqueued.
+    /// One job for each combination of what is named: any of `kind`, `queue` and `args`, joined by
+    /// commas. Anything else is refused when the job is enqueued.
     pub fn scoped(scope: impl Into<String>) -> Self {
         Self { scope: scope.into(), key: None, window: None, conflict: Conflict::default() }
     }
@@ -60,8 +61,8 @@ impl Unique {
         self
     }
 
-    /// For how long after it is enqueued it keeps others out, even when it has ended. Default: zero, as long as it has not ended.
-    /// At most 100 years.
+    /// For how long after it is enqueued it keeps others out, even when it has ended. Default:
+    /// zero, as long as it has not ended. At most 100 years.
     #[must_use]
     pub fn window(mut self, window: Duration) -> Self {
         self.window = Some(window);

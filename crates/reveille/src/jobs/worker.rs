@@ -1,10 +1,12 @@
 //! The worker: handlers, slots, and the queues they serve.
 //!
-//! Owns what runs between a claim and its settlement. Promises that a handler runs in a slot of its own, is told when it should stop,
-//! and is dropped when its job is somebody else's; that a panic or a timeout is a failure like any other; that leases are kept while
-//! handlers run; and that a drain ends in the time it is given, with everything settled or given back.
+//! Owns what runs between a claim and its settlement. Promises that a handler runs in a slot of its
+//! own, is told when it should stop, and is dropped when its job is somebody else's; that a panic
+//! or a timeout is a failure like any other; that leases are kept while handlers run; and that a
+//! drain ends in the time it is given, with everything settled or given back.
 //!
-//! Next: `crew` (who is busy), `run` (the loop), `claiming` (what is on its way), `slot` (one attempt), `keeper` (leases).
+//! Next: `crew` (who is busy), `run` (the loop), `claiming` (what is on its way), `slot` (one
+//! attempt), `keeper` (leases).
 
 mod claiming;
 mod crew;
@@ -37,7 +39,8 @@ use super::outcome::IntoOutcome;
 const SLOTS_MAX: usize = 100_000;
 const LEASE_MIN: Duration = Duration::from_millis(100);
 const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// A claim that is on its way when a drain begins is answered within milliseconds, whatever the bound.
+/// A claim that is on its way when a drain begins is answered within milliseconds, whatever the
+/// bound.
 const CLAIM_WITHIN: Duration = Duration::from_secs(1);
 /// As many as one demand may name.
 const QUEUES_MAX: usize = 200;
@@ -82,7 +85,8 @@ pub struct WorkerBuilder {
 }
 
 impl WorkerBuilder {
-    /// Serve a queue; of queues that have work, each gets slots in proportion to its weight. Default: `default`, if none is named.
+    /// Serve a queue; of queues that have work, each gets slots in proportion to its weight.
+    /// Default: `default`, if none is named.
     pub fn queue(mut self, name: impl Into<String>, weight: u32) -> Self {
         self.queues.push((name.into(), weight));
         self
@@ -94,15 +98,17 @@ impl WorkerBuilder {
         self
     }
 
-    /// How many jobs more are claimed ahead, to be at hand when a slot is free: for jobs that are over in less time than it takes to
-    /// ask for the next. They are held, and other workers cannot take them. Default: 0.
+    /// How many jobs more are claimed ahead, to be at hand when a slot is free: for jobs that are
+    /// over in less time than it takes to ask for the next. They are held, and other workers cannot
+    /// take them. Default: 0.
     pub fn prefetch(mut self, jobs: usize) -> Self {
         self.prefetch = jobs;
         self
     }
 
-    /// For how long a job is held without a sign of life; while its handler runs, the worker gives one three times as often. So
-    /// long it takes at most until a job whose worker died runs again. Default: 30 s; 100 ms to a day.
+    /// For how long a job is held without a sign of life; while its handler runs, the worker gives
+    /// one three times as often. So long it takes at most until a job whose worker died runs again.
+    /// Default: 30 s; 100 ms to a day.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
@@ -114,22 +120,22 @@ impl WorkerBuilder {
         self
     }
 
-    /// When a job whose kind no handler here knows may be claimed again, by this worker or a newer one. It is not charged. Default:
-    /// 30 s.
+    /// When a job whose kind no handler here knows may be claimed again, by this worker or a newer
+    /// one. It is not charged. Default: 30 s.
     pub fn unknown_kind_delay(mut self, delay: Duration) -> Self {
         self.unknown_kind_delay = delay;
         self
     }
 
-    /// What the worker is called in figures, logs and tables, followed by something of its own. Default: `worker`. Letters, digits,
-    /// `_`, `.` and `-`, at most 40.
+    /// What the worker is called in figures, logs and tables, followed by something of its own.
+    /// Default: `worker`. Letters, digits, `_`, `.` and `-`, at most 40.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Who does jobs of a kind, whose arguments are read as `A`. The handler returns nothing, an [`Outcome`](super::Outcome), or a
-    /// `Result` of either.
+    /// Who does jobs of a kind, whose arguments are read as `A`. The handler returns nothing, an
+    /// [`Outcome`](super::Outcome), or a `Result` of either.
     pub fn handler<A, Fut>(
         mut self,
         kind: impl Into<String>,
@@ -233,7 +239,8 @@ struct Stop {
     now: CancellationToken,
 }
 
-/// A worker at work. Dropped without a [`drain`](Self::drain), it stops at once and leaves its jobs to the end of their leases.
+/// A worker at work. Dropped without a [`drain`](Self::drain), it stops at once and leaves its jobs
+/// to the end of their leases.
 #[derive(Debug)]
 pub struct RunningWorker {
     jobs: Jobs,
@@ -249,7 +256,8 @@ pub struct RunningWorker {
 pub struct Drained {
     /// Jobs that were running and came to their own end.
     pub finished: usize,
-    /// Jobs that were given back for others to run: those not yet begun, and those whose time was up.
+    /// Jobs that were given back for others to run: those not yet begun, and those whose time was
+    /// up.
     pub released: usize,
 }
 
@@ -264,10 +272,12 @@ impl RunningWorker {
         self.crew.working()
     }
 
-    /// Take no more jobs; let those that run come to their end, for at most `bound`. When a fifth of it is left they are told to stop
-    /// ([`Job::cancelled`]); what still runs at its end is dropped and given back unharmed, so that others run it at once. What a
-    /// claim in flight still brings is given back too: nothing is leased to this worker any more when this returns, unless the
-    /// database has not answered that claim within the bound, or a second if that is longer.
+    /// Take no more jobs; let those that run come to their end, for at most `bound`. When a fifth
+    /// of it is left they are told to stop ([`Job::cancelled`]); what still runs at its end is
+    /// dropped and given back unharmed, so that others run it at once. What a claim in flight still
+    /// brings is given back too: nothing is leased to this worker any more when this returns,
+    /// unless the database has not answered that claim within the bound, or a second if that is
+    /// longer.
     pub async fn drain(mut self, bound: Duration) -> Drained {
         let (began, held) = (Instant::now(), self.crew.working());
         self.crew.claims.close();

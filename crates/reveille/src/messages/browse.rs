@@ -1,7 +1,8 @@
 //! Looking at messages without consuming them, and deleting one.
 //!
-//! For people and their tools: bounded by index and limit, never in the way of a pop. What each group has made of a message
-//! is read from cursors and dead letters, since messages carry no state.
+//! For people and their tools: bounded by index and limit, never in the way of a pop. What each
+//! group has made of a message is read from cursors and dead letters, since messages carry no
+//! state.
 
 use std::time::SystemTime;
 
@@ -178,8 +179,8 @@ pub struct GroupView {
 }
 
 impl Messages {
-    /// Messages, the newest first, without what they carry. Looks at the 1,000 partitions that were pushed to last: to see an
-    /// older one, name it.
+    /// Messages, the newest first, without what they carry. Looks at the 1,000 partitions that were
+    /// pushed to last: to see an older one, name it.
     pub async fn browse(&self, which: &Browse, page: Page) -> Result<Vec<Seen>, MessagesError> {
         for text in [&which.namespace, &which.task].into_iter().flatten() {
             without_nul("a namespace or task", text)?;
@@ -212,7 +213,8 @@ impl Messages {
         rows.iter().map(seen).collect()
     }
 
-    /// The newest message of a partition that its producer calls so, if it is among the newest million or so.
+    /// The newest message of a partition that its producer calls so, if it is among the newest
+    /// million or so.
     pub async fn find(&self, partition: PartitionUid, transaction_id: &str) -> Result<Option<Found>, MessagesError> {
         without_nul("the transaction id", transaction_id)?;
         let ground = &self.parts.ground;
@@ -229,8 +231,8 @@ impl Messages {
         Ok(Some(Found { message, payload, groups }))
     }
 
-    /// Delete one message for every group, and erase what it carries; dead letters of it stay. A consumer that has it leased
-    /// keeps it. Says whether it was there.
+    /// Delete one message for every group, and erase what it carries; dead letters of it stay. A
+    /// consumer that has it leased keeps it. Says whether it was there.
     pub async fn delete_message(&self, partition: PartitionUid, transaction_id: &str) -> Result<bool, MessagesError> {
         without_nul("the transaction id", transaction_id)?;
         let ground = &self.parts.ground;

@@ -1,8 +1,9 @@
 //! Names and their rows: looked up once, then known.
 //!
-//! Owns what this process remembers of queues and partitions, within a bound. Ids are never used twice, so what is
-//! remembered of a partition is true until its queue is deleted; a statement that finds a row gone says so with
-//! [`Catalog::forget_queue`]. What can be configured is asked for again after a second.
+//! Owns what this process remembers of queues and partitions, within a bound. Ids are never used
+//! twice, so what is remembered of a partition is true until its queue is deleted; a statement that
+//! finds a row gone says so with [`Catalog::forget_queue`]. What can be configured is asked for
+//! again after a second.
 //!
 //! Next: [`super::push`], which makes what is not there.
 
@@ -64,8 +65,9 @@ impl Catalog {
         self.known().partition(queue, partition)
     }
 
-    /// Make what is not there, whatever is remembered, and answer in the order of the question: nothing for a partition whose
-    /// queue was deleted in this moment. What is made may be more than is remembered, so that it must be taken from here.
+    /// Make what is not there, whatever is remembered, and answer in the order of the question:
+    /// nothing for a partition whose queue was deleted in this moment. What is made may be more
+    /// than is remembered, so that it must be taken from here.
     pub(super) async fn make(
         &self,
         connection: &Connection,
@@ -214,7 +216,8 @@ impl Catalog {
         Ok(self.learn(row.as_slice()).pop())
     }
 
-    /// The same in a queue that is known by its row: what is remembered may be of one that had the name before.
+    /// The same in a queue that is known by its row: what is remembered may be of one that had the
+    /// name before.
     pub(super) async fn find_partition_of(
         &self,
         database: &Database,

@@ -1,7 +1,8 @@
 //! Dead letters: messages a group gave up on, kept with what went wrong.
 //!
-//! Owns the list, the deletion and the redrive. Promises that a page says how many there are in all; that a redriven message
-//! goes to the end of its partition for its own group alone, and that its letter is gone with the same commit.
+//! Owns the list, the deletion and the redrive. Promises that a page says how many there are in
+//! all; that a redriven message goes to the end of its partition for its own group alone, and that
+//! its letter is gone with the same commit.
 
 use std::time::SystemTime;
 
@@ -136,8 +137,9 @@ pub struct DeadLetterPage {
 }
 
 impl Messages {
-    /// A page of the dead letters, the newest first, and how many there are in all. A page ends before it has more than 16 MiB
-    /// of payloads, unless its first letter alone has more: the next one begins after as many as came.
+    /// A page of the dead letters, the newest first, and how many there are in all. A page ends
+    /// before it has more than 16 MiB of payloads, unless its first letter alone has more: the next
+    /// one begins after as many as came.
     pub async fn dead_letters(&self, which: &DeadLetters, page: Page) -> Result<DeadLetterPage, MessagesError> {
         let connection = self.parts.ground.database.administer().await?;
         let filter = Filter::new(which)?;
@@ -148,8 +150,8 @@ impl Messages {
         Ok(DeadLetterPage { letters, total })
     }
 
-    /// Send these back to work, each to the end of its partition and for its own group alone. Says how many went: a letter
-    /// that is not there, or whose group is gone, does not.
+    /// Send these back to work, each to the end of its partition and for its own group alone. Says
+    /// how many went: a letter that is not there, or whose group is gone, does not.
     pub async fn redrive(&self, letters: &[DeadLetterId]) -> Result<u64, MessagesError> {
         let mut redriven = 0;
         for some in letters.chunks(REDRIVEN_AT_ONCE) {
@@ -159,7 +161,8 @@ impl Messages {
         Ok(redriven)
     }
 
-    /// Send all of them back to work that are there now; what dies again meanwhile stays. Says how many went.
+    /// Send all of them back to work that are there now; what dies again meanwhile stays. Says how
+    /// many went.
     pub async fn redrive_all(&self, which: &DeadLetters) -> Result<u64, MessagesError> {
         let mut redriven = 0;
         let mut walk = Walk::begin(self, which, true).await?;
@@ -227,8 +230,8 @@ impl<'w> Filter<'w> {
     }
 }
 
-/// Goes through the letters from the oldest, and ends after as many as there were when it began: what dies again behind it
-/// would keep it going for ever.
+/// Goes through the letters from the oldest, and ends after as many as there were when it began:
+/// what dies again behind it would keep it going for ever.
 struct Walk<'w> {
     filter: Filter<'w>,
     living: bool,

@@ -33,8 +33,9 @@ pub enum NameError {
     },
 }
 
-/// Why something about messages could not be done. What is expected (an empty queue, a lost lease, a duplicate) is a value
-/// and not here. One failure may be the answer to many callers, or to many items of one: every clone has the whole cause.
+/// Why something about messages could not be done. What is expected (an empty queue, a lost lease,
+/// a duplicate) is a value and not here. One failure may be the answer to many callers, or to many
+/// items of one: every clone has the whole cause.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum MessagesError {

@@ -19,7 +19,8 @@ pub struct MessagesFigures {
     pub keys: usize,
     /// How many of those are being looked at.
     pub keys_in_flight: usize,
-    /// How many are left alone for now, because they were found empty while the link was not proven.
+    /// How many are left alone for now, because they were found empty while the link was not
+    /// proven.
     pub keys_backed_off: usize,
     /// How often looks are made without being rung.
     pub pace: Pace,
@@ -29,10 +30,11 @@ pub struct MessagesFigures {
     pub lanes: Vec<LaneFigures>,
     /// Acks that came without a lease.
     pub unfenced_acknowledgements: u64,
-    /// Messages that went to the dead letters because they were claimed too often without an answer, found by pops of this
-    /// process.
+    /// Messages that went to the dead letters because they were claimed too often without an
+    /// answer, found by pops of this process.
     pub buried_by_claims: u64,
-    /// Groups that upkeep of this process had to tell of messages that waited for them. Anything but zero is a defect.
+    /// Groups that upkeep of this process had to tell of messages that waited for them. Anything
+    /// but zero is a defect.
     pub repairs: u64,
 }
 
@@ -57,7 +59,8 @@ impl Messages {
         }
     }
 
-    /// How many pushes stand in the outbox, committed and not yet in their partitions; counted up to a million.
+    /// How many pushes stand in the outbox, committed and not yet in their partitions; counted up
+    /// to a million.
     pub async fn buffered(&self) -> Result<i64, MessagesError> {
         let row = self.database().administer().await?.query_opt(&COUNT_BUFFERED, &[]).await?;
         Ok(row.map_or(0, |row| row.get(0)))

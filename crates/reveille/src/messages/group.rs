@@ -1,8 +1,9 @@
 //! Consumer groups become known with their first pop.
 //!
-//! Owns what this process remembers of them, within a bound. Promises that a group sees every message pushed after its first
-//! pop was answered, and of the earlier ones those it asked for: where it begins is decided once. A group that was deleted
-//! is made anew by the next pop. Refuses more groups than a queue may have: each has a row for each partition.
+//! Owns what this process remembers of them, within a bound. Promises that a group sees every
+//! message pushed after its first pop was answered, and of the earlier ones those it asked for:
+//! where it begins is decided once. A group that was deleted is made anew by the next pop. Refuses
+//! more groups than a queue may have: each has a row for each partition.
 //!
 //! Next: `register`, which makes one; then [`super::pop`].
 
@@ -22,11 +23,12 @@ use super::ids::{GroupId, QueueId};
 use super::name::{GroupName, QueueName};
 use register::Registrar;
 
-/// Beyond that the group that was not used for longest is forgotten: it costs one small statement to find again.
+/// Beyond that the group that was not used for longest is forgotten: it costs one small statement
+/// to find again.
 const GROUPS_MAX: usize = 50_000;
 
-/// Where a consumer group begins, when its first pop makes it known. Later pops do not change it, and consumers of a plain
-/// queue always get everything.
+/// Where a consumer group begins, when its first pop makes it known. Later pops do not change it,
+/// and consumers of a plain queue always get everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Subscription {
     /// With the oldest message there is.
@@ -95,7 +97,8 @@ impl Groups {
         }
     }
 
-    /// What a group of the queue was known as may be of a queue that is gone, perhaps with another of its name in its place.
+    /// What a group of the queue was known as may be of a queue that is gone, perhaps with another
+    /// of its name in its place.
     pub(super) fn forget_in(&self, queue: &QueueName, group: &GroupName) {
         self.remembered().forget(queue, group);
     }

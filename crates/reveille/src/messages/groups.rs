@@ -137,7 +137,8 @@ pub struct DeletedGroup {
 }
 
 impl Messages {
-    /// Groups of a queue, or of all queues; a group that reads several queues comes once for each. The first 10,000.
+    /// Groups of a queue, or of all queues; a group that reads several queues comes once for each.
+    /// The first 10,000.
     pub async fn groups(
         &self,
         queue: Option<&QueueName>,
@@ -146,7 +147,8 @@ impl Messages {
         self.listed_groups(queue, group, LISTED_MAX, 0).await
     }
 
-    /// The same, a page at a time, by the names of queue and group: nothing is counted for the groups of other pages.
+    /// The same, a page at a time, by the names of queue and group: nothing is counted for the
+    /// groups of other pages.
     pub async fn groups_page(
         &self,
         queue: Option<&QueueName>,
@@ -169,7 +171,8 @@ impl Messages {
         rows.iter().map(GroupDescription::read).collect()
     }
 
-    /// How far groups are behind, queue by queue. A queue without groups is left out, and one that is not there.
+    /// How far groups are behind, queue by queue. A queue without groups is left out, and one that
+    /// is not there.
     pub async fn queue_lags(&self, queues: &[QueueName]) -> Result<Vec<QueueLag>, MessagesError> {
         let connection = self.parts.ground.database.administer().await?;
         let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
@@ -181,8 +184,8 @@ impl Messages {
         rows.iter().map(lag).collect()
     }
 
-    /// Where groups stand, partition by partition: those that are at least `behind` late, or all with zero. At most `limit`
-    /// entries, and never more than 10,000.
+    /// Where groups stand, partition by partition: those that are at least `behind` late, or all
+    /// with zero. At most `limit` entries, and never more than 10,000.
     pub async fn group_partitions(
         &self,
         queue: Option<&QueueName>,
@@ -197,8 +200,8 @@ impl Messages {
         rows.iter().map(PartitionLag::read).collect()
     }
 
-    /// How many messages wait for a group. One that never popped would get everything that is kept. A queue that is not
-    /// there has none.
+    /// How many messages wait for a group. One that never popped would get everything that is kept.
+    /// A queue that is not there has none.
     pub async fn available(&self, queue: &QueueName, group: &GroupName) -> Result<Available, MessagesError> {
         let connection = self.parts.ground.database.administer().await?;
         let row = connection.query_opt(&COUNT_WAITING, &[&queue.as_str(), &group.as_str()]).await?;
@@ -219,7 +222,8 @@ impl Messages {
         let mut deleted = DeletedGroup { queues: entries.len() as u64, partitions: 0 };
         for entry in entries {
             deleted.partitions += match subscriptions {
-                // Without its cursors nobody would tell the group of what is there: it goes back to where it began instead.
+                // Without its cursors nobody would tell the group of what is there: it goes back to
+                // where it began instead.
                 Subscriptions::Keep => self.move_group(&entry, None, Target::SUBSCRIPTION).await?.partitions,
                 Subscriptions::Forget => self.forget_group(&entry).await?,
             };
@@ -227,8 +231,8 @@ impl Messages {
         Ok(deleted)
     }
 
-    /// Say of a group that it began at that time, in every queue that knows it: it does so when it is deleted and its
-    /// subscriptions are kept. Says in how many queues that was.
+    /// Say of a group that it began at that time, in every queue that knows it: it does so when it
+    /// is deleted and its subscriptions are kept. Says in how many queues that was.
     pub async fn change_subscription(&self, group: &GroupName, from: SystemTime) -> Result<u64, MessagesError> {
         let connection = self.parts.ground.database.administer().await?;
         Ok(connection.execute(&SUBSCRIBE, &[&group.as_str(), &moment(from)]).await?)

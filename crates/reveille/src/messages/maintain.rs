@@ -1,10 +1,12 @@
 //! Upkeep: what must be done now and then, by whoever comes first.
 //!
-//! Owns the chores. Each is a row with the time it is due: a process that finds one due takes it, skipping rows that others
-//! hold, and moves the time on in the same statement; nobody leads. Promises bounded steps, each its own short transaction,
-//! so that no push or pop waits for upkeep; and that the books are checked: a repair is counted, logged and rung.
+//! Owns the chores. Each is a row with the time it is due: a process that finds one due takes it,
+//! skipping rows that others hold, and moves the time on in the same statement; nobody leads.
+//! Promises bounded steps, each its own short transaction, so that no push or pop waits for upkeep;
+//! and that the books are checked: a repair is counted, logged and rung.
 //!
-//! What is retired is gone at once, because readers begin at the partition's first sequence; the space comes back here.
+//! What is retired is gone at once, because readers begin at the partition's first sequence; the
+//! space comes back here.
 
 mod chore;
 
@@ -32,8 +34,8 @@ pub struct Upkeep {
     pub keys: u64,
     /// Rows of deleted queues and groups.
     pub leftovers: u64,
-    /// Groups that had not been told of a message that waits. Anything but zero is a defect of ours, or of whoever wrote into
-    /// the tables.
+    /// Groups that had not been told of a message that waits. Anything but zero is a defect of
+    /// ours, or of whoever wrote into the tables.
     pub repairs: u64,
 }
 

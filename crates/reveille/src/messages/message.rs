@@ -60,7 +60,8 @@ pub struct PartitionLease {
     pub(crate) queue_id: QueueId,
     pub(crate) partition_id: PartitionId,
     pub(crate) group_id: GroupId,
-    /// The lease covers the sequences after `start` up to `through`; some of them may have been deleted.
+    /// The lease covers the sequences after `start` up to `through`; some of them may have been
+    /// deleted.
     pub(crate) start: i64,
     pub(crate) through: i64,
 }

@@ -48,23 +48,26 @@ impl Default for MessagesOptions {
 }
 
 impl MessagesOptions {
-    /// The largest payload a message may carry, in bytes. Default: 16 MiB; zero allows only empty ones.
+    /// The largest payload a message may carry, in bytes. Default: 16 MiB; zero allows only empty
+    /// ones.
     #[must_use]
     pub fn payload_bytes_max(mut self, bytes: usize) -> Self {
         self.payload_bytes_max = bytes;
         self
     }
 
-    /// A key for encrypted queues, under a number that is stored with what it seals. The highest number writes; the others
-    /// still open what they sealed. Default: none, and encrypted queues refuse pushes.
+    /// A key for encrypted queues, under a number that is stored with what it seals. The highest
+    /// number writes; the others still open what they sealed. Default: none, and encrypted queues
+    /// refuse pushes.
     #[must_use]
     pub fn encryption_key(mut self, id: i32, key: [u8; 32]) -> Self {
         self.key_ring.insert(id, key);
         self
     }
 
-    /// How often somebody should retire old messages, give their space back, forget transaction ids and check the books;
-    /// of all processes one does it, and for the others it is one statement. Default: 5 minutes; zero leaves it to others.
+    /// How often somebody should retire old messages, give their space back, forget transaction ids
+    /// and check the books; of all processes one does it, and for the others it is one statement.
+    /// Default: 5 minutes; zero leaves it to others.
     #[must_use]
     pub fn maintenance_interval(mut self, interval: std::time::Duration) -> Self {
         self.maintenance_interval = interval;
@@ -78,17 +81,17 @@ impl MessagesOptions {
         self
     }
 
-    /// How many consumer groups a queue may have: the first pop of one more is refused. Each has a row for each partition of the
-    /// queue, and stays until somebody deletes it. The consumers of a plain queue are never refused. Default: 1,000; zero lets no
-    /// new group begin.
+    /// How many consumer groups a queue may have: the first pop of one more is refused. Each has a
+    /// row for each partition of the queue, and stays until somebody deletes it. The consumers of a
+    /// plain queue are never refused. Default: 1,000; zero lets no new group begin.
     #[must_use]
     pub fn groups_max(mut self, groups: u32) -> Self {
         self.groups_max = i32::try_from(groups).unwrap_or(i32::MAX);
         self
     }
 
-    /// When and how often pops look without being rung; only while hints cannot be relied on. Default:
-    /// [`PaceOptions::DEFAULT`].
+    /// When and how often pops look without being rung; only while hints cannot be relied on.
+    /// Default: [`PaceOptions::DEFAULT`].
     #[must_use]
     pub fn pace(mut self, pace: PaceOptions) -> Self {
         self.pace = pace;
@@ -109,9 +112,10 @@ impl MessagesOptions {
         self
     }
 
-    /// How many bytes one pop may bring. Its partitions share them, with 64 KiB for each at least, and each may bring one
-    /// segment (what was pushed to it together) beyond its share: nothing else bounds what a pop of many partitions with large
-    /// messages takes in memory. Default: 8 MiB; zero brings one segment of each partition at a time.
+    /// How many bytes one pop may bring. Its partitions share them, with 64 KiB for each at least,
+    /// and each may bring one segment (what was pushed to it together) beyond its share: nothing
+    /// else bounds what a pop of many partitions with large messages takes in memory. Default: 8
+    /// MiB; zero brings one segment of each partition at a time.
     #[must_use]
     pub fn pop_bytes_max(mut self, bytes: i64) -> Self {
         self.pop_bytes_max = bytes.max(0);

@@ -1,8 +1,9 @@
 //! The outbox: pushes made inside somebody else's transaction, until they come to their partitions.
 //!
-//! A foreign transaction may stay open for as long as it likes; it holds no partition's head, and so keeps nobody waiting.
-//! What it pushed becomes visible with its commit, and whoever takes a partition's head next moves it there first: a push
-//! on its careful way, or a pop before it answers that there is nothing.
+//! A foreign transaction may stay open for as long as it likes; it holds no partition's head, and
+//! so keeps nobody waiting. What it pushed becomes visible with its commit, and whoever takes a
+//! partition's head next moves it there first: a push on its careful way, or a pop before it
+//! answers that there is nothing.
 //!
 //! Next: [`super::pop`].
 
@@ -18,8 +19,8 @@ const MOVED_MAX: i32 = 2000;
 /// Statements in a row; what is left then waits for the next who comes.
 const MOVES_MAX: usize = 500;
 
-/// Bring what was pushed to these queues into their logs, a bounded part of it at a time. Returns the partitions that got
-/// something; whoever moves for itself alone should ring for the others.
+/// Bring what was pushed to these queues into their logs, a bounded part of it at a time. Returns
+/// the partitions that got something; whoever moves for itself alone should ring for the others.
 pub(super) async fn move_ready(
     connection: &Connection,
     queues: &[&str],
@@ -43,8 +44,8 @@ pub(super) async fn move_all(ground: &Ground, connection: &Connection, queues: &
     Ok(())
 }
 
-/// The same as part of a transaction that holds the heads of these partitions: afterwards nothing that was committed before
-/// is left. Whoever waits is woken for what the transaction adds.
+/// The same as part of a transaction that holds the heads of these partitions: afterwards nothing
+/// that was committed before is left. Whoever waits is woken for what the transaction adds.
 pub(super) async fn move_into(transaction: &Transaction<'_>, partitions: &[i32]) -> Result<(), DatabaseError> {
     loop {
         let rows = transaction.query(&MOVE_PARTITIONS, &[&partitions, &MOVED_MAX]).await?;

@@ -27,8 +27,8 @@ impl Default for Page {
 }
 
 impl Page {
-    /// At most `limit` entries, after skipping `offset`. A limit above 1,000 or an offset above 100,000 is refused; zero
-    /// entries are an empty page.
+    /// At most `limit` entries, after skipping `offset`. A limit above 1,000 or an offset above
+    /// 100,000 is refused; zero entries are an empty page.
     pub fn new(limit: u32, offset: u32) -> Result<Self, MessagesError> {
         let refused = |what, allowed, given: u32| MessagesError::OutOfRange { what, allowed, given: given.to_string() };
         if limit > LIMIT_MAX {

@@ -1,8 +1,9 @@
 //! From a waiting consumer to its messages.
 //!
-//! Owns the dispatcher of the queues. Promises that one look serves everybody who waits, that nobody polls, that a consumer
-//! which goes away keeps nothing, and that a claim whose answer was lost is released at once. Makes neither queues nor
-//! partitions: whoever pops what is not there waits for it.
+//! Owns the dispatcher of the queues. Promises that one look serves everybody who waits, that
+//! nobody polls, that a consumer which goes away keeps nothing, and that a claim whose answer was
+//! lost is released at once. Makes neither queues nor partitions: whoever pops what is not there
+//! waits for it.
 //!
 //! Next: `resolve` (names to keys), `round` (keys to claims), `rows` (rows to messages), then
 //! [`super::settle`].
@@ -45,20 +46,22 @@ const RESOLVING_MAX: usize = 64;
 const BREATH: Duration = Duration::from_millis(20);
 
 impl Messages {
-    /// Messages for a consumer, or `None` when none came in time. They are leased to whoever got them until they are
-    /// settled or the lease ends. Dropping the future gives up: what was claimed for it goes to the next one, or back.
+    /// Messages for a consumer, or `None` when none came in time. They are leased to whoever got
+    /// them until they are settled or the lease ends. Dropping the future gives up: what was
+    /// claimed for it goes to the next one, or back.
     pub async fn pop(&self, pop: Pop) -> Result<Option<Batch>, MessagesError> {
         self.parts.popper.pop(&pop).await
     }
 
-    /// How many partitions have messages for a group that nothing would ever bring to it: always zero, or it is a defect.
-    /// Reads everything, so ask seldom.
+    /// How many partitions have messages for a group that nothing would ever bring to it: always
+    /// zero, or it is a defect. Reads everything, so ask seldom.
     pub async fn stranded(&self) -> Result<i64, MessagesError> {
         Ok(stranded(&*self.database().administer().await?).await?)
     }
 }
 
-/// The way of all pops of a process. Its dispatcher starts with the first one: a program that only pushes has none.
+/// The way of all pops of a process. Its dispatcher starts with the first one: a program that only
+/// pushes has none.
 #[derive(Debug)]
 pub(super) struct Popper {
     ground: Arc<Ground>,
@@ -111,9 +114,9 @@ impl Popper {
         }
     }
 
-    /// In a task of its own: a consumer that goes away in the middle of a statement would leave its connection unfit for the
-    /// next one, and enough of them would keep each other from ever being resolved. It also keeps whoever waits from carrying
-    /// the room for it all the time.
+    /// In a task of its own: a consumer that goes away in the middle of a statement would leave its
+    /// connection unfit for the next one, and enough of them would keep each other from ever being
+    /// resolved. It also keeps whoever waits from carrying the room for it all the time.
     async fn resolve(&self, pop: &Pop) -> Result<Arc<[Key]>, MessagesError> {
         let Ok(turn) = Arc::clone(&self.resolving).acquire_owned().await else { return Err(MessagesError::Closed) };
         let (resolver, pop) = (Arc::clone(&self.resolver), pop.clone());
@@ -125,7 +128,8 @@ impl Popper {
         resolving.await.unwrap_or(Err(MessagesError::Closed))
     }
 
-    /// Who waits, under how many keys of which state, and the pace. A process that never popped waits for nobody.
+    /// Who waits, under how many keys of which state, and the pace. A process that never popped
+    /// waits for nobody.
     pub(super) fn figures(&self) -> (usize, (usize, usize, usize), Pace) {
         match self.claims.started() {
             Some(handle) => (handle.demands(), handle.keys(), handle.pace()),

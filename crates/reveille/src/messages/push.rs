@@ -1,10 +1,11 @@
 //! Push: messages become durable and ordered.
 //!
-//! Owns two flushers, each with a connection; a partition always goes to the same one. What callers bring while a flush is
-//! in flight makes up the next. New names are made before that, and a large call stands in line portion by portion, so that a
-//! small one waits for one portion and never for the whole. Promises an answer for every item in the order of the call, given after the commit; that an
-//! item which cannot be stored fails alone; that a transaction id comes in once within its window; and that a flush whose
-//! answer was lost is stored once.
+//! Owns two flushers, each with a connection; a partition always goes to the same one. What callers
+//! bring while a flush is in flight makes up the next. New names are made before that, and a large
+//! call stands in line portion by portion, so that a small one waits for one portion and never for
+//! the whole. Promises an answer for every item in the order of the call, given after the commit;
+//! that an item which cannot be stored fails alone; that a transaction id comes in once within its
+//! window; and that a flush whose answer was lost is stored once.
 //!
 //! Next: [`super::bell`], which wakes whoever waits.
 
@@ -58,8 +59,9 @@ pub(super) struct Pusher {
 }
 
 impl Messages {
-    /// Store messages, durably and in this order for each partition; queues and partitions that are not there are made.
-    /// Every item is answered, in the order of the call: one that is refused does not keep the others from being stored.
+    /// Store messages, durably and in this order for each partition; queues and partitions that are
+    /// not there are made. Every item is answered, in the order of the call: one that is refused
+    /// does not keep the others from being stored.
     pub async fn push(&self, items: Vec<PushItem>) -> Vec<Result<Pushed, MessagesError>> {
         let pushed = self.parts.pusher.push(items).await;
         self.parts.pusher.tell().await;
@@ -138,8 +140,8 @@ impl Pusher {
         answers.into_iter().map(|answer| answer.unwrap_or(Err(MessagesError::Closed))).collect()
     }
 
-    /// A program that only pushes may exit right after: its hints leave first. One that pushes without a pause has the next
-    /// push for that, and at last [`Messages::close`].
+    /// A program that only pushes may exit right after: its hints leave first. One that pushes
+    /// without a pause has the next push for that, and at last [`Messages::close`].
     async fn tell(&self) {
         let due = |told: &mut Option<Instant>| {
             let now = Instant::now();

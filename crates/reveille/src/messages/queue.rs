@@ -1,8 +1,9 @@
 //! Queues: made by the first push, shaped by options, listed, emptied, deleted.
 //!
-//! Owns what can be said about a queue as a whole. Promises that a change wakes whoever it may concern, on all nodes; that a
-//! queue which is deleted is gone at once, and its rows a few at a time afterwards; and that a push to a queue that is being
-//! deleted either goes with it or makes the queue anew.
+//! Owns what can be said about a queue as a whole. Promises that a change wakes whoever it may
+//! concern, on all nodes; that a queue which is deleted is gone at once, and its rows a few at a
+//! time afterwards; and that a push to a queue that is being deleted either goes with it or makes
+//! the queue anew.
 //!
 //! Next: [`options`](QueueOptions) for what can be chosen.
 
@@ -33,7 +34,8 @@ const LISTED_MAX: i64 = 1000;
 /// What can be turned off for all queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// Pushes are kept aside, durably, and answered as buffered; they come to their partitions when the switch is off again.
+    /// Pushes are kept aside, durably, and answered as buffered; they come to their partitions when
+    /// the switch is off again.
     PushPaused,
     /// Pops find nothing.
     PopPaused,
@@ -99,8 +101,9 @@ impl Messages {
         self.configure(name, options).await
     }
 
-    /// Delete a queue with everything in it: messages, groups, dead letters. Whether it was there. Nobody finds it once this
-    /// statement is committed; its rows are then removed a few at a time, and if they are too many, maintenance goes on.
+    /// Delete a queue with everything in it: messages, groups, dead letters. Whether it was there.
+    /// Nobody finds it once this statement is committed; its rows are then removed a few at a time,
+    /// and if they are too many, maintenance goes on.
     pub async fn delete_queue(&self, name: &QueueName) -> Result<bool, MessagesError> {
         let ground = &self.parts.ground;
         let connection = ground.database.administer().await?;
@@ -117,7 +120,8 @@ impl Messages {
         Ok(true)
     }
 
-    /// Forget every message of a queue; its partitions and groups stay. Returns how many messages that were.
+    /// Forget every message of a queue; its partitions and groups stay. Returns how many messages
+    /// that were.
     pub async fn purge(&self, name: &QueueName) -> Result<i64, MessagesError> {
         let ground = &self.parts.ground;
         let connection = ground.database.administer().await?;
@@ -132,7 +136,8 @@ impl Messages {
         Ok(purged)
     }
 
-    /// What a partition is called that the outside world knows under this id, if it is there: its queue's name and its own.
+    /// What a partition is called that the outside world knows under this id, if it is there: its
+    /// queue's name and its own.
     pub async fn partition_names(
         &self,
         partition: PartitionUid,

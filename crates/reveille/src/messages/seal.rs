@@ -1,8 +1,9 @@
 //! Encryption at rest: AES-256-GCM under one of several keys.
 //!
-//! Owns the keys of this process, and never shows them. A sealed payload is its nonce, the ciphertext and the tag; it is
-//! bound to its message's id, so that nobody can exchange payloads in the table. The number of the key is stored beside it.
-//! The newest key seals; a key that is not here is named in the refusal, and nothing is ever stored in the clear instead.
+//! Owns the keys of this process, and never shows them. A sealed payload is its nonce, the
+//! ciphertext and the tag; it is bound to its message's id, so that nobody can exchange payloads in
+//! the table. The number of the key is stored beside it. The newest key seals; a key that is not
+//! here is named in the refusal, and nothing is ever stored in the clear instead.
 
 use std::collections::BTreeMap;
 use std::fmt;

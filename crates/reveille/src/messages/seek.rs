@@ -1,7 +1,8 @@
 //! Moving a group to another place in its queue.
 //!
-//! Promises that whoever holds a lease where the group was moved has lost it, that what can be read again is claimable and
-//! rings, and that a place which is not kept any more becomes the first one that is, with a word about it.
+//! Promises that whoever holds a lease where the group was moved has lost it, that what can be read
+//! again is claimable and rings, and that a place which is not kept any more becomes the first one
+//! that is, with a word about it.
 
 use std::time::SystemTime;
 
@@ -28,7 +29,8 @@ pub enum SeekTo {
     End,
     /// The first message that was pushed at this time or later.
     Time(SystemTime),
-    /// The message after this sequence: everything up to it counts as settled. Zero is the beginning.
+    /// The message after this sequence: everything up to it counts as settled. Zero is the
+    /// beginning.
     After(i64),
 }
 
@@ -38,7 +40,8 @@ pub enum SeekTo {
 pub struct Sought {
     /// Partitions in which the group was moved.
     pub partitions: u64,
-    /// In how many of them the place is not kept any more, or not there yet, and the nearest one was taken.
+    /// In how many of them the place is not kept any more, or not there yet, and the nearest one
+    /// was taken.
     pub clamped: u64,
 }
 
@@ -79,7 +82,8 @@ pub(super) struct GroupEntry {
 }
 
 impl Messages {
-    /// Move a group, in one partition of the queue or in all of them. Leases there are lost, and whoever waits is woken.
+    /// Move a group, in one partition of the queue or in all of them. Leases there are lost, and
+    /// whoever waits is woken.
     pub async fn seek(
         &self,
         queue: &QueueName,

@@ -1,10 +1,12 @@
 //! Settling: what consumers say about their leases.
 //!
-//! Owns the ack lane, on which everything that ends or prolongs a lease travels together, apart from pushes and pops.
-//! Promises that a lease which was lost settles nothing and that its holder is told so; that a repeat is harmless; and that
-//! whatever becomes claimable rings. Refuses nothing in error: "too late" is an answer.
+//! Owns the ack lane, on which everything that ends or prolongs a lease travels together, apart
+//! from pushes and pops. Promises that a lease which was lost settles nothing and that its holder
+//! is told so; that a repeat is harmless; and that whatever becomes claimable rings. Refuses
+//! nothing in error: "too late" is an answer.
 //!
-//! Next: [`super::dead`] for what was given up, [`super::transaction`] for acks together with pushes.
+//! Next: [`super::dead`] for what was given up, [`super::transaction`] for acks together with
+//! pushes.
 
 mod acknowledge;
 mod memory;
@@ -103,25 +105,29 @@ impl Settler {
 }
 
 impl Messages {
-    /// Settle leases, each in one way: see [`Settlement`]. Answers come in the order asked, after the commit; what is asked by
-    /// many callers at once is one statement. A repeat is harmless, so after an error the same may be said again.
+    /// Settle leases, each in one way: see [`Settlement`]. Answers come in the order asked, after
+    /// the commit; what is asked by many callers at once is one statement. A repeat is harmless, so
+    /// after an error the same may be said again.
     pub async fn settle(&self, settlements: Vec<Settlement>) -> Vec<Result<Settled, MessagesError>> {
         let verdicts = self.parts.settler.settle(settlements).await;
         verdicts.into_iter().map(|verdict| verdict.map(|verdict| verdict.settled)).collect()
     }
 
-    /// Everything that a pop brought is done. Answers for each partition of the batch, in its order.
+    /// Everything that a pop brought is done. Answers for each partition of the batch, in its
+    /// order.
     pub async fn complete(&self, batch: &Batch) -> Vec<Result<Settled, MessagesError>> {
         self.settle(batch.partitions.iter().map(Settlement::complete).collect()).await
     }
 
-    /// Settle messages that are known by their transaction ids: see [`Acknowledgement`]. Answers come in the order asked.
+    /// Settle messages that are known by their transaction ids: see [`Acknowledgement`]. Answers
+    /// come in the order asked.
     pub async fn acknowledge(&self, acknowledgements: Vec<Acknowledgement>) -> Vec<Result<Settled, MessagesError>> {
         acknowledge::acknowledge(&self.parts.ground, &self.parts.settler, acknowledgements).await
     }
 
-    /// Keep in memory which messages a batch brought, within a bound, so that [`acknowledge`](Self::acknowledge) need not
-    /// look into the log for them. For doors whose consumers ack by transaction id.
+    /// Keep in memory which messages a batch brought, within a bound, so that
+    /// [`acknowledge`](Self::acknowledge) need not look into the log for them. For doors whose
+    /// consumers ack by transaction id.
     pub fn remember(&self, batch: &Batch) {
         self.parts.settler.memory.remember(batch);
     }
@@ -131,9 +137,9 @@ impl Messages {
         self.parts.settler.unfenced.load(Ordering::Relaxed)
     }
 
-    /// Prolong a lease, in all its partitions, to this long from now; never shorter than it is. `None` takes each queue's own
-    /// lease time. The answer is `None` when the lease holds nothing any more. An ended lease that nobody else has claimed
-    /// can be renewed.
+    /// Prolong a lease, in all its partitions, to this long from now; never shorter than it is.
+    /// `None` takes each queue's own lease time. The answer is `None` when the lease holds nothing
+    /// any more. An ended lease that nobody else has claimed can be renewed.
     pub async fn renew(&self, lease: LeaseId, time: Option<Duration>) -> Result<Option<Renewed>, MessagesError> {
         self.parts.settler.renew(Renewal { lease, seconds: checked(time)?, strict: false }).await
     }
@@ -147,7 +153,8 @@ impl Messages {
         self.parts.settler.renew(Renewal { lease, seconds: checked(time)?, strict: true }).await
     }
 
-    /// Give a lease back, in all its partitions, as if it had never been taken. Says how many partitions that were.
+    /// Give a lease back, in all its partitions, as if it had never been taken. Says how many
+    /// partitions that were.
     pub async fn release(&self, lease: LeaseId) -> Result<usize, MessagesError> {
         self.parts.settler.release(&self.parts.ground, &[lease]).await
     }

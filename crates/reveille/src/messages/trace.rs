@@ -55,8 +55,8 @@ impl NewTrace {
         self
     }
 
-    /// Under what else it can be found, for instance the names of whole journeys. Default: nothing else; at most 100, of at
-    /// most 1,000 bytes each.
+    /// Under what else it can be found, for instance the names of whole journeys. Default: nothing
+    /// else; at most 100, of at most 1,000 bytes each.
     #[must_use]
     pub fn names(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.names = names.into_iter().collect();
@@ -143,9 +143,9 @@ impl Messages {
         Ok(row.map(|row| row.get("id")))
     }
 
-    /// A page of what was noted about a message, the oldest first, and how many there are in all (zero behind the last page).
-    /// A page ends before it has more than 16 MiB of bodies, unless its first alone has more: the next one begins after as
-    /// many as came.
+    /// A page of what was noted about a message, the oldest first, and how many there are in all
+    /// (zero behind the last page). A page ends before it has more than 16 MiB of bodies, unless
+    /// its first alone has more: the next one begins after as many as came.
     pub async fn traces(
         &self,
         partition: PartitionUid,
@@ -170,7 +170,8 @@ impl Messages {
         Ok((rows.iter().map(Trace::read).collect::<Result<_, _>>()?, total(&rows)))
     }
 
-    /// A page of the names under which something was noted, the latest first, and how many there are in all.
+    /// A page of the names under which something was noted, the latest first, and how many there
+    /// are in all.
     pub async fn trace_names(&self, page: Page) -> Result<(Vec<TraceName>, i64), MessagesError> {
         let connection = self.parts.ground.database.administer().await?;
         let rows = connection.query(&TRACE_NAMES, &[&page.limit(), &page.offset()]).await?;

@@ -1,8 +1,10 @@
-//! Pushes and acks that happen together or not at all: consume, produce, and neither is ever done twice.
+//! Pushes and acks that happen together or not at all: consume, produce, and neither is ever done
+//! twice.
 //!
-//! Owns the order: the heads of what is pushed are taken before the cursors of what is acked, as everywhere. Promises that
-//! an ack which does not hold undoes the pushes, that a push whose transaction id was seen before undoes the acks, and that
-//! an interrupted commit is resolved rather than guessed.
+//! Owns the order: the heads of what is pushed are taken before the cursors of what is acked, as
+//! everywhere. Promises that an ack which does not hold undoes the pushes, that a push whose
+//! transaction id was seen before undoes the acks, and that an interrupted commit is resolved
+//! rather than guessed.
 
 use super::Messages;
 use super::error::MessagesError;
@@ -77,9 +79,9 @@ pub enum TransactionOutcome {
 }
 
 impl Messages {
-    /// Push and settle in one commit, or do neither. An error means that nothing happened, unless it says that the outcome
-    /// is not known; then the same may be tried again if every push has a transaction id of its own, or an ack is among it:
-    /// what was done before is refused as such.
+    /// Push and settle in one commit, or do neither. An error means that nothing happened, unless
+    /// it says that the outcome is not known; then the same may be tried again if every push has a
+    /// transaction id of its own, or an ack is among it: what was done before is refused as such.
     pub async fn transaction(&self, changes: Changes) -> Result<TransactionOutcome, MessagesError> {
         let ground = &self.parts.ground;
         let Changes { pushes, settlements, acknowledgements } = changes;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// Whatever is pushed or forged, a node sends, and acts on, at most this many hints a second for long.
+/// Whatever is pushed or forged, a node sends, and acts on, at most this many hints a second for
+/// long.
 const PER_SECOND: f64 = 200.0;
 /// A short burst need not wait at all.
 const BURST: f64 = 20.0;

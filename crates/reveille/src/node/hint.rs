@@ -1,13 +1,14 @@
-//! What nodes send each other: which source has work, what the hint is about, and perhaps in how long.
+//! What nodes send each other: which source has work, what the hint is about, and perhaps in how
+//! long.
 //!
-//! Owns the text of a notification. Promises that whatever arrives is either understood or ignored: anybody who can
-//! connect to the database can notify, so a payload is untrusted, and it carries no data that anybody would act on
-//! beyond a look.
+//! Owns the text of a notification. Promises that whatever arrives is either understood or ignored:
+//! anybody who can connect to the database can notify, so a payload is untrusted, and it carries no
+//! data that anybody would act on beyond a look.
 //!
 //! ```text
 //! hint <origin>          echo <origin> <number>
-//! jobs mail              the first carries hints, one line each: source, the source's own text, delay in ms
-//! jobs mail 1500         a line without such a text is about all keys of the source,
+//! jobs mail              the first carries hints, one line each: source, the source's own text,
+//! jobs mail 1500         delay in ms; a line without such a text is about all keys of the source,
 //! *                      and a star about everything
 //! ```
 //!
@@ -46,7 +47,8 @@ pub(super) enum Said {
     Echo { origin: NodeId, number: u64 },
 }
 
-/// The one channel of a schema. A hash, because the name of a schema may fill the 63 bytes a channel has.
+/// The one channel of a schema. A hash, because the name of a schema may fill the 63 bytes a
+/// channel has.
 pub(super) fn channel(schema: &SchemaName) -> String {
     let digest = Sha256::digest(schema.as_str().as_bytes());
     let short = digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
@@ -54,8 +56,8 @@ pub(super) fn channel(schema: &SchemaName) -> String {
 }
 
 impl Line {
-    /// A hint that fits on one line, however its text looks: what cannot be written is widened to its source, and what
-    /// cannot be written of a source to everything.
+    /// A hint that fits on one line, however its text looks: what cannot be written is widened to
+    /// its source, and what cannot be written of a source to everything.
     pub(super) fn about(source: &str, hint: &str, delay: Option<Duration>) -> Self {
         match (is_word(source), is_word(hint)) {
             (true, true) => Self::About { source: source.to_owned(), hint: hint.to_owned(), delay },
@@ -88,7 +90,8 @@ impl Line {
     }
 }
 
-/// Whether the text comes back as it was written. A line's end may be trimmed, so no control characters.
+/// Whether the text comes back as it was written. A line's end may be trimmed, so no control
+/// characters.
 fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text != "*"
@@ -96,7 +99,8 @@ fn is_word(text: &str) -> bool {
         && !text.contains(|c: char| c == ' ' || c.is_control())
 }
 
-/// The payloads for these hints, each within the limit; more than `most` of them become one that says "everything".
+/// The payloads for these hints, each within the limit; more than `most` of them become one that
+/// says "everything".
 pub(super) fn payloads(origin: NodeId, hints: &[Line], most: usize) -> Vec<String> {
     let head = format!("hint {origin}");
     let mut all = vec![head.clone()];

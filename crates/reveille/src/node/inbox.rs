@@ -1,8 +1,9 @@
 //! Hints that arrived and have not rung yet.
 //!
-//! The reader of the LISTEN connection puts them here and goes on at once: a listener that stops reading holds back
-//! VACUUM for the whole database. A hint rings immediately while hints are rare; in a flood, forged or not, they ring
-//! together, so that the number of looks per second stays bounded.
+//! The reader of the LISTEN connection puts them here and goes on at once: a listener that stops
+//! reading holds back VACUUM for the whole database. A hint rings immediately while hints are rare;
+//! in a flood, forged or not, they ring together, so that the number of looks per second stays
+//! bounded.
 //!
 //! Next: [`super::work_source`], whom they ring.
 
@@ -28,7 +29,8 @@ pub(super) struct Inbox {
     arrived: Notify,
 }
 
-/// Rings what arrives until the database closes. Begins with everything: what was under way when this panicked is gone.
+/// Rings what arrives until the database closes. Begins with everything: what was under way when
+/// this panicked is gone.
 pub(super) async fn run(service: Arc<Service>, closing: CancellationToken) {
     service.roster.ring_all(Cause::Reconnected);
     let _ = closing.run_until_cancelled(service.inbox.ring(&service.roster)).await;

@@ -1,8 +1,9 @@
 //! Turns notifications into rings.
 //!
-//! Owns the one LISTEN connection of this process. Promises that whatever may have been missed (a lost connection, the
-//! moment before LISTEN) is followed by a ring of every waited key, that a link is called proven only after an echo came
-//! round, and that a silent one is given up two seconds after its heartbeat. Knows no table and no message.
+//! Owns the one LISTEN connection of this process. Promises that whatever may have been missed (a
+//! lost connection, the moment before LISTEN) is followed by a ring of every waited key, that a
+//! link is called proven only after an echo came round, and that a silent one is given up two
+//! seconds after its heartbeat. Knows no table and no message.
 //!
 //! Next: [`super::inbox`] for what it hears, [`super::heartbeat`] for what it says.
 
@@ -52,12 +53,13 @@ struct Session {
     /// Cancelled when the connection ends.
     ended: CancellationToken,
     beat_at: Instant,
-    /// Ends the reader. A connection that owes us an answer would otherwise live as long as the silence lasts.
+    /// Ends the reader. A connection that owes us an answer would otherwise live as long as the
+    /// silence lasts.
     _over: DropGuard,
 }
 
-/// The echo we wait for. Its number is random: neither a late echo of an earlier session nor a forged one can pass for it,
-/// or push it aside.
+/// The echo we wait for. Its number is random: neither a late echo of an earlier session nor a
+/// forged one can pass for it, or push it aside.
 #[derive(Debug)]
 struct Probe {
     number: u64,
@@ -112,11 +114,12 @@ impl Listener {
         retry_in
     }
 
-    /// The order matters: the row is committed before LISTEN, and LISTEN before anybody looks. Whoever pushes either sees
-    /// the row and tells us, or has committed before our first look.
+    /// The order matters: the row is committed before LISTEN, and LISTEN before anybody looks.
+    /// Whoever pushes either sees the row and tells us, or has committed before our first look.
     async fn connect(&self) -> Result<Session, Lost> {
         let Service { shared, node, .. } = self.service.as_ref();
-        // Always with the settings of a session of our own: a pooler refuses them, or is found out by their absence.
+        // Always with the settings of a session of our own: a pooler refuses them, or is found out
+        // by their absence.
         let direct = Settings { mode: StatementMode::Direct, ..shared.settings.clone() };
         let opened = shared.listen.open(&direct, Purpose::Listen).await?;
         let session = self.read(opened);
@@ -135,8 +138,8 @@ impl Listener {
         }
     }
 
-    /// Reads on a task of its own, which waits for nothing but the socket: a listener that stops reading holds back
-    /// VACUUM for the whole database.
+    /// Reads on a task of its own, which waits for nothing but the socket: a listener that stops
+    /// reading holds back VACUUM for the whole database.
     fn read(&self, opened: Opened) -> Session {
         let (probe, ended, over) =
             (watch::Sender::new(Probe { number: 0, heard: None }), CancellationToken::new(), CancellationToken::new());
@@ -201,7 +204,8 @@ impl Listener {
         let asking = Asking { client, schema, node, roster, within: ECHO_WITHIN };
         let nodes = session.heartbeat.beat(asking, &hint::echo(node.id, number)).await?;
         self.service.figures.beat(nodes.peers.len());
-        // It may have died between its commit and its hint. One that left in order is missed too: one look, no harm.
+        // It may have died between its commit and its hint. One that left in order is missed too:
+        // one look, no harm.
         if !self.peers.is_subset(&nodes.peers) {
             info!("another node has gone");
             roster.ring_all(Cause::PeerLost);

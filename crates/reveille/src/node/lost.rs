@@ -1,4 +1,5 @@
-//! Why a LISTEN session ended, or did not begin. Told to the log only: the link says it to everybody else.
+//! Why a LISTEN session ended, or did not begin. Told to the log only: the link says it to
+//! everybody else.
 
 use std::time::Duration;
 

@@ -4,13 +4,15 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 
-/// A number that no other process has; new with every start, so that nobody inherits a dead one's name.
+/// A number that no other process has; new with every start, so that nobody inherits a dead one's
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(i64);
 
 impl NodeId {
     pub(crate) fn random() -> Self {
-        // Keyed by the system's randomness; a generator seeded with the time since boot could repeat itself elsewhere.
+        // Keyed by the system's randomness; a generator seeded with the time since boot could
+        // repeat itself elsewhere.
         let number = RandomState::new().hash_one(std::process::id()) >> 1;
         Self(number.cast_signed().max(1))
     }

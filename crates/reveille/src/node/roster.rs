@@ -1,7 +1,8 @@
 //! The sources of work that are registered, and what they know of the link.
 //!
-//! Promises that each source ends up knowing the link as it is, and that nobody's code (a source, an observer behind it)
-//! runs under a lock of ours: it may ask for the link, register, or announce.
+//! Promises that each source ends up knowing the link as it is, and that nobody's code (a source,
+//! an observer behind it) runs under a lock of ours: it may ask for the link, register, or
+//! announce.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +33,8 @@ pub(super) struct Roster {
 #[derive(Debug)]
 struct Known {
     link: Link,
-    /// Sources whose survey fails, and since when. A hint lost to them is found by no heartbeat, so that they must watch.
+    /// Sources whose survey fails, and since when. A hint lost to them is found by no heartbeat, so
+    /// that they must watch.
     unsurveyed: BTreeMap<SourceNumber, Instant>,
 }
 
@@ -92,7 +94,8 @@ impl Roster {
         self.tell_link(entry);
     }
 
-    /// Of two who tell, the later may have read the earlier link; so each looks again after it has told.
+    /// Of two who tell, the later may have read the earlier link; so each looks again after it has
+    /// told.
     fn tell_link(&self, entry: &Entry) {
         loop {
             let told = self.known().link_of(entry.number);

@@ -104,7 +104,8 @@ fn in_order(first: &Cluster, last: &Cluster) -> String {
 
 static WRITE: Statement = Statement { name: "test/write", sql: "create table public.written ()", types: &[] };
 
-/// Of all hosts the last has the last word, and it says that it accepts no writes: for a moment, in a failover.
+/// Of all hosts the last has the last word, and it says that it accepts no writes: for a moment, in
+/// a failover.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_waits_for_a_standby_at_the_end_of_the_list_to_be_promoted() {
     let mut primary = Cluster::new();

@@ -54,7 +54,8 @@ async fn a_transaction_that_was_given_up_is_not_waited_for_by_the_next_caller() 
     .await;
 }
 
-/// A server that was demoted may keep its sessions: whoever stayed on one would be refused for ever.
+/// A server that was demoted may keep its sessions: whoever stayed on one would be refused for
+/// ever.
 #[tokio::test]
 async fn a_session_that_accepts_no_writes_any_more_is_replaced() {
     for mode in [StatementMode::Direct, StatementMode::Pooled] {

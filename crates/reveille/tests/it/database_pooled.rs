@@ -1,4 +1,5 @@
-//! Behind a transaction pooler: no failure among thousands, and nothing of ours in other people's sessions.
+//! Behind a transaction pooler: no failure among thousands, and nothing of ours in other people's
+//! sessions.
 
 use reveille::database::{
     Database, DatabaseError, DatabaseOptions, ExamineOptions, Purpose, Statement, StatementMode, Verdict,

@@ -1,4 +1,5 @@
-//! A schema from before the storage was reset: refused by everything but its removal, and never altered.
+//! A schema from before the storage was reset: refused by everything but its removal, and never
+//! altered.
 
 use reveille::database::{Database, DatabaseError, StatementMode, Uninstall, migration_script};
 use reveille_testkit::TestDatabase;

@@ -1,4 +1,5 @@
-//! `sql/schema.sql` is what the migrations make: made from the catalog, the same on every PostgreSQL that we support.
+//! `sql/schema.sql` is what the migrations make: made from the catalog, the same on every
+//! PostgreSQL that we support.
 
 use std::fmt::Write;
 use std::fs;
@@ -22,7 +23,8 @@ const TABLES: &str = "
     where relnamespace = 'reveille'::regnamespace and relkind = 'r'
     order by relname collate \"C\"";
 
-/// Columns in their order, then what is asked of the rows. In PostgreSQL 18 each `not null` is a constraint too.
+/// Columns in their order, then what is asked of the rows. In PostgreSQL 18 each `not null` is a
+/// constraint too.
 const LINES: &str = "
     select format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod))
         || case when a.attcollation <> t.typcollation then format(' collate %I', l.collname) else '' end

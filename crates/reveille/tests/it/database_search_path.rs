@@ -1,7 +1,7 @@
 //! A function that somebody else put into `public` never runs as us, whatever its name.
 //!
-//! PostgreSQL prefers a function that fits exactly to one of `pg_catalog` that fits any array: whoever may create in
-//! `public` could make a caller run code, if names were looked up there.
+//! PostgreSQL prefers a function that fits exactly to one of `pg_catalog` that fits any array:
+//! whoever may create in `public` could make a caller run code, if names were looked up there.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::support::{migrated, options, soon};
 const TYPES: [&str; 10] =
     ["text", "uuid", "int4", "int8", "int2", "bytea", "bool", "float8", "timestamptz", "interval"];
 
-/// Puts functions and operators into `public` that fit better than those of `pg_catalog`, and count their calls: a
-/// sequence keeps the count of a transaction that is rolled back.
+/// Puts functions and operators into `public` that fit better than those of `pg_catalog`, and count
+/// their calls: a sequence keeps the count of a transaction that is rolled back.
 async fn plant(client: &Client) {
     let mut sql = String::from("create sequence public.heard;");
     for of in TYPES {
@@ -192,7 +192,8 @@ async fn what_others_put_into_public_is_not_run_by_functions_that_programs_call(
     assert_eq!(heard(&client).await, 0);
 }
 
-/// What a session calls whose path is not ours: programs in other languages, and the library in a caller's transaction.
+/// What a session calls whose path is not ours: programs in other languages, and the library in a
+/// caller's transaction.
 const CALLED_BY_OTHERS: [&str; 12] = [
     "announce_jobs",
     "complete",
@@ -241,7 +242,8 @@ fn every_function_that_the_documents_call_pins_its_path() {
     }
 }
 
-/// Words right before a parenthesis that no schema precedes; comments, texts and what is syntax left out.
+/// Words right before a parenthesis that no schema precedes; comments, texts and what is syntax
+/// left out.
 fn bare_calls(source: &str) -> impl Iterator<Item = &str> {
     const SYNTAX: [&str; 9] =
         ["coalesce", "exists", "extract", "greatest", "least", "nullif", "overlay", "position", "bit"];

@@ -5,7 +5,8 @@ use reveille_testkit::TestDatabase;
 
 use crate::support::{migrated, options, soon};
 
-/// Migrate a schema in which `theirs` was made before; returns the error and how many objects there are afterwards.
+/// Migrate a schema in which `theirs` was made before; returns the error and how many objects there
+/// are afterwards.
 async fn refused(theirs: &str) -> (String, i64) {
     let db = TestDatabase::empty().await;
     let admin = db.client().await;

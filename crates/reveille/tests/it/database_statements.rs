@@ -25,7 +25,8 @@ async fn every_file_can_be_prepared_under_an_awkward_name() {
         let prepared = client.prepare_typed(&statement.text(&schema), statement.types).await;
         let prepared = prepared.unwrap_or_else(|error| panic!("{}: {error:?}", statement.name));
         assert_eq!(prepared.params(), statement.types, "{}", statement.name);
-        // The driver would look up any other type with named statements, which do not work behind a pooler.
+        // The driver would look up any other type with named statements, which do not work behind a
+        // pooler.
         let known = |column: &tokio_postgres::Column| Type::from_oid(column.type_().oid()).is_some();
         assert!(prepared.columns().iter().all(known), "{} returns a type that is not built in", statement.name);
     }
@@ -37,7 +38,8 @@ async fn statements_whose_header_names_an_index_use_it() {
     migrated(options(&db)).await.close().await;
 
     let client = db.client().await;
-    // Those of the queues are checked on filled tables, in `tests/messages` and `tests/jobs`: on empty ones any plan is as good as another.
+    // Those of the queues are checked on filled tables, in `tests/messages` and `tests/jobs`: on
+    // empty ones any plan is as good as another.
     let of_queues = |name: &str| name.starts_with("messages/") || name.starts_with("jobs/");
     for statement in statements().filter(|statement| !of_queues(statement.name)) {
         assert_planned(&client, &SchemaName::default(), statement).await;
@@ -171,8 +173,8 @@ async fn a_plan_that_went_stale_is_made_anew_when_asked_again() {
     database.close().await;
 }
 
-/// A plan is kept, and the table that was small when it was made may grow at any time. One slow answer, whatever made it
-/// slow, and the session looks at the sizes again.
+/// A plan is kept, and the table that was small when it was made may grow at any time. One slow
+/// answer, whatever made it slow, and the session looks at the sizes again.
 #[tokio::test]
 async fn plans_are_made_anew_after_a_slow_answer() {
     static KNOWN: Statement = Statement {

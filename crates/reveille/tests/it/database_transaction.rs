@@ -1,4 +1,5 @@
-//! Transactions: all or nothing, and an interrupted commit is resolved or called unknown, never guessed.
+//! Transactions: all or nothing, and an interrupted commit is resolved or called unknown, never
+//! guessed.
 
 use std::time::Duration;
 
@@ -80,7 +81,8 @@ async fn a_transaction_with_a_statement_that_was_given_up_is_not_called_committe
         let transaction = lane.transaction().await.unwrap();
         transaction.execute(&WRITE, &[&n]).await.unwrap();
 
-        // Its error comes when nobody listens; PostgreSQL then answers COMMIT with a silent rollback.
+        // Its error comes when nobody listens; PostgreSQL then answers COMMIT with a silent
+        // rollback.
         let given_up = tokio::time::timeout(Duration::from_millis(100), transaction.query(&LATER_WRONG, &[])).await;
         assert!(given_up.is_err());
 
@@ -188,7 +190,8 @@ async fn cut(how: Cut, identified: bool) -> (Result<CommitOutcome, DatabaseError
     (outcome, rows)
 }
 
-/// The pool's connection and the lane's are open; a third one comes to cancel, a fourth to ask how the commit ended.
+/// The pool's connection and the lane's are open; a third one comes to cancel, a fourth to ask how
+/// the commit ended.
 async fn heal_when_asked<T>(proxy: &FaultProxy, how: Cut) -> T {
     if matches!(how, Cut::Silently) {
         tokio::select! {

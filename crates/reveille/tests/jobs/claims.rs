@@ -39,7 +39,8 @@ async fn a_delay_announced_by_another_process_is_kept_without_a_heartbeat() {
     fixture.completed(JobId(sql)).await;
 }
 
-/// Its place in the queue is before jobs that were enqueued later, committed earlier, and taken long ago.
+/// Its place in the queue is before jobs that were enqueued later, committed earlier, and taken
+/// long ago.
 #[tokio::test]
 async fn a_job_whose_transaction_commits_late_is_found_though_later_ones_are_done() {
     let fixture = Fixture::new().await;
@@ -59,8 +60,8 @@ async fn a_job_whose_transaction_commits_late_is_found_though_later_ones_are_don
     fixture.completed(late).await;
 }
 
-/// A row that somebody has in hand is passed over, and looked at again when it is free: the transaction that held it says
-/// nothing when it ends.
+/// A row that somebody has in hand is passed over, and looked at again when it is free: the
+/// transaction that held it says nothing when it ends.
 #[tokio::test]
 async fn a_job_that_somebody_has_in_hand_is_not_forgotten() {
     let fixture = Fixture::new().await;
@@ -108,7 +109,8 @@ async fn a_quiet_queue_is_looked_at_without_a_notification() {
     assert_eq!(fixture.events.count(|event| *event == JobEvent::Notified), notified);
 }
 
-/// A snapshot held elsewhere keeps dead entries at the head of the queue; everything is still found, late commits included.
+/// A snapshot held elsewhere keeps dead entries at the head of the queue; everything is still
+/// found, late commits included.
 #[tokio::test]
 async fn under_a_held_snapshot_nothing_is_lost() {
     let fixture = Fixture::new().await;
@@ -178,7 +180,8 @@ async fn forged_hints_cost_a_bounded_number_of_looks() {
     assert!(looks < 100, "{looks} looks for 300 forged hints");
 }
 
-/// Their workers were lost: whoever comes to claim them finds that they may not be tried again, and every book says so.
+/// Their workers were lost: whoever comes to claim them finds that they may not be tried again, and
+/// every book says so.
 #[tokio::test]
 async fn a_job_that_ends_as_it_is_claimed_is_counted_and_kept_like_others_that_end_so() {
     let keep = JobsOptions::default().keep_done(Duration::from_secs(3600)).keep_dead(Duration::from_secs(7200));

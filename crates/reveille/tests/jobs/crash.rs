@@ -67,8 +67,8 @@ fn place_of_work() -> Option<String> {
     std::env::var(PLACE).ok()
 }
 
-/// What the started program does, until it is killed or its parent goes away: jobs that note that they began, take a little,
-/// and end.
+/// What the started program does, until it is killed or its parent goes away: jobs that note that
+/// they began, take a little, and end.
 async fn work(url: &str) {
     let node = Node::at(DatabaseOptions::new(url), JobsOptions::default()).await;
     let _worker = notes(&node, url, Duration::from_millis(300)).await.start().await.expect("starts");
@@ -77,8 +77,9 @@ async fn work(url: &str) {
     let _ = gone.await;
 }
 
-/// What the started program does in the test of a late completion: a job that notes that it began, and then keeps its thread until it
-/// is told to go on. So nothing keeps it from completing, not even that its worker has learned that the lease is lost.
+/// What the started program does in the test of a late completion: a job that notes that it began,
+/// and then keeps its thread until it is told to go on. So nothing keeps it from completing, not
+/// even that its worker has learned that the lease is lost.
 async fn work_late(url: &str) {
     let node = Node::at(DatabaseOptions::new(url), JobsOptions::default()).await;
     let (client, (go, told)) = (Arc::new(connect(url).await), std::sync::mpsc::sync_channel(1));
@@ -256,7 +257,8 @@ async fn a_job_that_kills_its_workers_is_dead_after_its_last_attempt() {
     assert!(dead.because.contains("lease_expired"), "{}", dead.because);
 }
 
-/// The answer to a claim is lost with its connection: what it claimed is given back at once, uncharged, and not when its lease ends.
+/// The answer to a claim is lost with its connection: what it claimed is given back at once,
+/// uncharged, and not when its lease ends.
 #[tokio::test]
 async fn a_claim_whose_answer_was_lost_is_given_back_at_once() {
     let fixture = Fixture::new().await;

@@ -57,7 +57,8 @@ async fn a_transaction_that_is_rolled_back_leaves_no_job_and_wakes_nobody() {
     let transaction = client.transaction().await.unwrap();
     fixture.jobs.enqueue_in(&transaction, vec![job("ok")]).await.unwrap();
     transaction.rollback().await.unwrap();
-    // What is committed after it is heard after it: had the first been announced, it would have been heard.
+    // What is committed after it is heard after it: had the first been announced, it would have
+    // been heard.
     let notified = node.events.count(|event| *event == JobEvent::Notified);
     let transaction = client.transaction().await.unwrap();
     let kept = fixture.jobs.enqueue_in(&transaction, vec![job("ok")]).await.unwrap();

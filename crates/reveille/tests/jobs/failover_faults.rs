@@ -1,4 +1,5 @@
-//! What has been done is recorded after a failover: sessions of the demoted server refuse, new ones find no primary yet.
+//! What has been done is recorded after a failover: sessions of the demoted server refuse, new ones
+//! find no primary yet.
 
 use std::time::Duration;
 

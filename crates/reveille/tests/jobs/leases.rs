@@ -30,8 +30,8 @@ const NOTE_UPDATES: &str = "
     end $$;
     create trigger note_update after update on reveille.job for each row execute function public.note_update()";
 
-/// Both workers share one batcher. A settlement that waits for a lock is the barrier: the renewals of both gather behind it and
-/// leave in one statement.
+/// Both workers share one batcher. A settlement that waits for a lock is the barrier: the renewals
+/// of both gather behind it and leave in one statement.
 #[tokio::test]
 async fn renewals_that_leave_in_one_statement_keep_each_jobs_own_lease() {
     let (wakes, options) = watched();
@@ -61,7 +61,8 @@ async fn renewals_that_leave_in_one_statement_keep_each_jobs_own_lease() {
     fixture.enqueue(job("no").max_attempts(1)).await;
     until_blocked(&watcher, "settle_jobs(").await;
     for worker in [short.name(), long.name()] {
-        // To attend to its jobs, as if one of them were to be cancelled: it renews all of them at once.
+        // To attend to its jobs, as if one of them were to be cancelled: it renews all of them at
+        // once.
         let hint = format!("select pg_notify(reveille.hint_channel(), E'hint\\njobs @{worker}')");
         let mut notified = fixture.events.reader_from_now();
         watcher.batch_execute(&hint).await.unwrap();
@@ -134,7 +135,8 @@ async fn a_job_whose_lease_has_ended_can_be_cancelled_moved_and_deleted_like_any
     assert_eq!(fixture.count("reveille.job").await, 1);
 }
 
-/// A worker that comes back too late finds that its job is somebody else's, as after any other claim.
+/// A worker that comes back too late finds that its job is somebody else's, as after any other
+/// claim.
 #[tokio::test]
 async fn who_held_a_job_that_was_cancelled_after_its_lease_records_nothing() {
     let fixture = Fixture::new().await;

@@ -1,5 +1,5 @@
-//! Every verb in every state, through every door: what the table lists leads where it says, and what it does not list is refused and
-//! changes nothing.
+//! Every verb in every state, through every door: what the table lists leads where it says, and
+//! what it does not list is refused and changes nothing.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,8 @@ impl Circumstance {
         match (verb, state) {
             (Verb::Claim, State::Ready) => &[Self::Plain, Self::Spent, Self::Unwanted, Self::Lost],
             (_, State::Running) => &[Self::Plain, Self::Spent, Self::Unwanted],
-            // Its holder may still settle it, as long as nobody has claimed it: that is no way of a job that is ready.
+            // Its holder may still settle it, as long as nobody has claimed it: that is no way of a
+            // job that is ready.
             (Verb::Cancel | Verb::RetryNow | Verb::Redrive | Verb::Reprioritise | Verb::Delete, State::Ready) => {
                 &[Self::Plain, Self::Lost]
             }
@@ -74,7 +75,8 @@ async fn books(client: &Client, id: JobId) -> String {
     client.query_one(row, &[&id.0]).await.unwrap().get(0)
 }
 
-/// Tries the verb through one of its doors; whether that let it happen, or nothing when it has no more doors.
+/// Tries the verb through one of its doors; whether that let it happen, or nothing when it has no
+/// more doors.
 async fn attempt(fixture: &Fixture, client: &Client, (verb, door): (Verb, usize), id: JobId) -> Option<bool> {
     let wrong = |error: &JobsError| matches!(error, JobsError::WrongState { .. } | JobsError::NoJob(_));
     let by_library = |done: Result<(), JobsError>| {

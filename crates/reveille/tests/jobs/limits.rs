@@ -1,4 +1,5 @@
-//! What is too far, too long, too large or no text: refused in words through every door, or made to fit.
+//! What is too far, too long, too large or no text: refused in words through every door, or made to
+//! fit.
 
 use std::time::{Duration, SystemTime};
 
@@ -209,7 +210,8 @@ async fn the_words_of_a_handler_are_cut_and_hold_no_nul_however_it_says_them() {
     assert_eq!((&*error.code, &*error.message), (&*format!("b\u{fffd}{}", "é".repeat(30)), &*reason));
 }
 
-/// Made again it would be as large, and what the job did is done: it is dead, and the others are not.
+/// Made again it would be as large, and what the job did is done: it is dead, and the others are
+/// not.
 #[tokio::test]
 async fn a_result_that_is_too_large_ends_its_own_job_as_dead() {
     let fixture = Fixture::with(JobsOptions::default().args_bytes_max(100)).await;

@@ -1,4 +1,5 @@
-//! The log lines of seed 003, as a subscriber of `tracing` gets them: their names and fields are what dashboards search for.
+//! The log lines of seed 003, as a subscriber of `tracing` gets them: their names and fields are
+//! what dashboards search for.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -44,8 +45,9 @@ impl Visit for Line {
     }
 }
 
-/// Collects the events of jobs, for the thread that they happen in: each of these tests has its own, and runs everything there.
-/// One for the whole process, because whether a line is wanted at all is remembered for the process, by whoever comes to it first.
+/// Collects the events of jobs, for the thread that they happen in: each of these tests has its
+/// own, and runs everything there. One for the whole process, because whether a line is wanted at
+/// all is remembered for the process, by whoever comes to it first.
 #[derive(Debug)]
 struct Collector;
 

@@ -36,7 +36,8 @@ impl Ear {
         Self { client, said, _reading: reading }
     }
 
-    /// Everything that was said until now. Notifications come in the order of their commits: ours is the last.
+    /// Everything that was said until now. Notifications come in the order of their commits: ours
+    /// is the last.
     async fn heard(&mut self) -> Vec<String> {
         self.client.batch_execute("select pg_notify(reveille.hint_channel(), 'the end')").await.expect("is said");
         let mut heard = Vec::new();
@@ -49,7 +50,8 @@ impl Ear {
     }
 }
 
-/// A process as an operator configures it: notifications off, looks every 100 ms; a heartbeat, if it had one, would be often.
+/// A process as an operator configures it: notifications off, looks every 100 ms; a heartbeat, if
+/// it had one, would be often.
 async fn silent(fixture: &Fixture) -> Node {
     let environment = |name: &str| match name {
         "REVEILLE_NOTIFY" => Some("off".to_owned()),
@@ -60,8 +62,8 @@ async fn silent(fixture: &Fixture) -> Node {
     Node::at(DatabaseOptions::new(fixture.db.url()).heartbeat(Duration::from_millis(100)), options).await
 }
 
-/// Two processes with workers: enqueues of every kind, failures with retries, snoozes, leases made and ended, cancelling, redriving
-/// and pausing. Not one notification, not even a heartbeat's.
+/// Two processes with workers: enqueues of every kind, failures with retries, snoozes, leases made
+/// and ended, cancelling, redriving and pausing. Not one notification, not even a heartbeat's.
 #[tokio::test]
 async fn two_workers_with_notifications_off_do_everything_and_send_none() {
     let fixture = Fixture::new().await;
@@ -99,7 +101,8 @@ async fn two_workers_with_notifications_off_do_everything_and_send_none() {
     one.failed(dead, 2).await;
     let later = enqueue("later").await;
     one.completed(later).await;
-    // Its lease is renewed, and whoever holds it learns with a renewal that it is not wanted any more.
+    // Its lease is renewed, and whoever holds it learns with a renewal that it is not wanted any
+    // more.
     let unwanted = enqueue("polite").await;
     one.started(unwanted, 1).await;
     soon(other.jobs.cancel(unwanted)).await.unwrap();
@@ -141,7 +144,8 @@ async fn with_notifications_off_a_lost_workers_job_runs_again_when_its_lease_end
     assert_eq!(ear.heard().await, [""; 0]);
 }
 
-/// Plain SQL knows nothing of our environment: a setting of its session, role or database says it, or its queue is quiet.
+/// Plain SQL knows nothing of our environment: a setting of its session, role or database says it,
+/// or its queue is quiet.
 #[tokio::test]
 async fn sql_is_silent_where_its_session_or_its_queue_says_so() {
     let fixture = Fixture::new().await;

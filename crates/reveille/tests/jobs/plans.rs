@@ -1,4 +1,5 @@
-//! Whether the plans of the hot statements are as their headers promise, on a queue that is deep and lopsided.
+//! Whether the plans of the hot statements are as their headers promise, on a queue that is deep
+//! and lopsided.
 
 use reveille::database::{SchemaName, Statement, statements};
 use reveille_testkit::{TestDatabase, assert_planned, generic_plan};

@@ -133,7 +133,8 @@ async fn crash_recovery_a_job_whose_worker_vanished_runs_again_when_its_lease_en
     assert_eq!(fixture.explain(id).await.attempt, 2);
 }
 
-/// A job that is run twice finds its item done, and changes nothing: the item's own state is the guard, as the seed has it.
+/// A job that is run twice finds its item done, and changes nothing: the item's own state is the
+/// guard, as the seed has it.
 #[tokio::test]
 async fn idempotency_processing_twice_leaves_the_item_as_after_the_first() {
     let fixture = Fixture::new().await;

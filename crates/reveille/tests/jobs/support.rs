@@ -1,4 +1,5 @@
-//! What the tests of jobs stand on: a database with the schema, jobs opened on it, and a list of what happens to them.
+//! What the tests of jobs stand on: a database with the schema, jobs opened on it, and a list of
+//! what happens to them.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -90,7 +90,8 @@ async fn a_job_that_runs_is_neither_replaced_nor_rescheduled() {
     assert_eq!((&*running.args, running.state), (&b"1"[..], State::Running));
 }
 
-/// The second enqueue must wait for the first one's transaction: only then is it known whether the key is taken.
+/// The second enqueue must wait for the first one's transaction: only then is it known whether the
+/// key is taken.
 #[tokio::test]
 async fn of_two_transactions_with_one_key_the_second_waits_and_finds_the_first() {
     let fixture = Fixture::new().await;

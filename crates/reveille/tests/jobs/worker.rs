@@ -89,13 +89,15 @@ async fn priorities_come_first_and_queues_by_their_weight() {
 
     let ran = ran.lock().unwrap().clone();
     let of_a: Vec<i16> = ran.iter().filter(|(queue, _)| queue == "a").map(|(_, priority)| *priority).collect();
-    // Claimed strictly in order; within one claim of four they may overtake each other on their way to a slot.
+    // Claimed strictly in order; within one claim of four they may overtake each other on their way
+    // to a slot.
     assert!(of_a[..26].iter().all(|priority| *priority == 0), "{of_a:?}");
     let early = ran[..40].iter().filter(|(queue, _)| queue == "a").count();
     assert!((22..=38).contains(&early), "a has three quarters of the slots while both have work: {early} of 40");
 }
 
-/// An older program meets a newer job: the job waits, uncharged, and a program that knows it takes it.
+/// An older program meets a newer job: the job waits, uncharged, and a program that knows it takes
+/// it.
 #[tokio::test]
 async fn a_job_of_an_unknown_kind_is_kept_and_not_burnt() {
     let fixture = Fixture::new().await;
@@ -332,8 +334,9 @@ async fn a_chain_of_jobs_that_enqueue_each_other_never_stalls() {
     .await;
 }
 
-/// A job becomes ready, unheard, between the look that claimed and the one that is to ask what comes next, while questions rest
-/// because looks were slow: the second look must not take "later" for "nothing".
+/// A job becomes ready, unheard, between the look that claimed and the one that is to ask what
+/// comes next, while questions rest because looks were slow: the second look must not take "later"
+/// for "nothing".
 #[tokio::test]
 async fn what_became_ready_between_two_looks_is_claimed_though_questions_rest() {
     let fixture = Fixture::new().await;
@@ -414,7 +417,8 @@ async fn idle_workers_send_no_statement() {
         tokio::time::sleep(Duration::from_secs(2)).await; // tidy: sleep because nothing is to happen meanwhile
         looks(&events) - before
     };
-    // What the start still brings: where it was slow to learn what is next, the worker comes back once to ask again.
+    // What the start still brings: where it was slow to learn what is next, the worker comes back
+    // once to ask again.
     soon(async { while a_while().await > 0 {} }).await;
 
     let looked = a_while().await;

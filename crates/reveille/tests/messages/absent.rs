@@ -1,4 +1,5 @@
-//! Consumers of what is not there: they cost nothing while it is not, and all of them hear when it comes.
+//! Consumers of what is not there: they cost nothing while it is not, and all of them hear when it
+//! comes.
 
 use reveille::messages::{Pop, PushItem, QueueOptions};
 use reveille_testkit::TestDatabase;

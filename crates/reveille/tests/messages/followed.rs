@@ -92,7 +92,8 @@ async fn news_that_names_no_place_is_searched_for_though_other_news_came_first()
     assert_eq!(came, ["\"c1\"", "a1", "b1"]);
 }
 
-/// The ack has read the head before the push, and says that nothing is left; the look meets its lock.
+/// The ack has read the head before the push, and says that nothing is left; the look meets its
+/// lock.
 #[tokio::test]
 async fn a_told_partition_that_somebody_has_locked_is_searched_for() {
     let db = TestDatabase::new().await;

@@ -1,4 +1,5 @@
-//! What holds while somebody's transaction is open for long: no version of a row goes away, and rows are found nevertheless.
+//! What holds while somebody's transaction is open for long: no version of a row goes away, and
+//! rows are found nevertheless.
 
 use reveille::messages::{Pop, Settled};
 use tokio_postgres::Client;
@@ -7,7 +8,8 @@ use uuid::Uuid;
 use crate::pop_kit::{Node, none, number, pop_queue, push_to, spawn, stranded, texts};
 use crate::support::{Fixture, item, push, queue, seq, soon, until_blocked};
 
-/// So many dead entries before everything that is due that to read past them takes long on any machine.
+/// So many dead entries before everything that is due that to read past them takes long on any
+/// machine.
 const MAKE_DEAD: [&str; 2] = [
     "insert into reveille.cursor (partition, grp, due_at)
      select 1000000 + n, grp, clock_timestamp() - interval '1 hour' from reveille.cursor, generate_series(1, 100000) as n",
@@ -105,8 +107,8 @@ async fn of_two_calls_that_make_a_partition_at_once_one_makes_its_head() {
     assert_eq!(number(&watcher, "select count(distinct partition) from reveille.head").await, 2);
 }
 
-/// A push waits for one of its heads, of which somebody makes a newer version: that is the one it counts on from. So many
-/// partitions, that both lanes have some.
+/// A push waits for one of its heads, of which somebody makes a newer version: that is the one it
+/// counts on from. So many partitions, that both lanes have some.
 #[tokio::test]
 async fn a_push_that_is_overtaken_is_numbered_from_the_newest_version() {
     let it = Fixture::new().await;
@@ -138,7 +140,8 @@ async fn a_push_that_is_overtaken_is_numbered_from_the_newest_version() {
     assert!(soon(it.messages.push(items())).await.into_iter().all(|again| again.unwrap().is_duplicate()));
 }
 
-/// The statement for whole leases passes over a cursor of which somebody made a newer version while it waited.
+/// The statement for whole leases passes over a cursor of which somebody made a newer version while
+/// it waited.
 #[tokio::test]
 async fn an_ack_that_is_overtaken_by_a_spread_counts_all_the_same() {
     let it = Fixture::new().await;
@@ -160,7 +163,8 @@ async fn an_ack_that_is_overtaken_by_a_spread_counts_all_the_same() {
     assert_eq!(texts(&pop_queue(&it.messages, "mail", 9).await), ["2"]);
 }
 
-/// A spread waits for a cursor that somebody claims meanwhile: the new version is told too, or nobody would tell it.
+/// A spread waits for a cursor that somebody claims meanwhile: the new version is told too, or
+/// nobody would tell it.
 #[tokio::test]
 async fn a_spread_that_is_overtaken_tells_the_newer_version() {
     let it = Fixture::new().await;
@@ -181,8 +185,9 @@ async fn a_spread_that_is_overtaken_tells_the_newer_version() {
     assert_eq!(number(&watcher, "select count(fresh_at) from reveille.head").await, 0);
 }
 
-/// First while it locks, then while it writes. Whether the second is possible depends on the version of PostgreSQL: some
-/// give the spread the lock of the newer version, and then the other one waits for it.
+/// First while it locks, then while it writes. Whether the second is possible depends on the
+/// version of PostgreSQL: some give the spread the lock of the newer version, and then the other
+/// one waits for it.
 #[tokio::test]
 async fn a_spread_that_is_overtaken_twice_leaves_its_head_to_the_next() {
     let it = Fixture::new().await;
@@ -217,7 +222,8 @@ async fn a_spread_that_is_overtaken_twice_leaves_its_head_to_the_next() {
     assert_eq!(stranded(&watcher).await, 0);
 }
 
-/// A search that had to read long leaves a mark, and the next begins there. Whoever waits is woken for the rest.
+/// A search that had to read long leaves a mark, and the next begins there. Whoever waits is woken
+/// for the rest.
 #[tokio::test]
 async fn what_fell_due_before_the_mark_is_found_by_whoever_waits() {
     let it = Fixture::new().await;

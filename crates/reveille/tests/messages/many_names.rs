@@ -1,4 +1,5 @@
-//! One call that names very many queues, partitions or groups: it is served, and nobody else waits for it.
+//! One call that names very many queues, partitions or groups: it is served, and nobody else waits
+//! for it.
 
 use std::time::{Duration, Instant};
 

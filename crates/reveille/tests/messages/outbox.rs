@@ -1,4 +1,5 @@
-//! Pushes inside somebody else's transaction: part of it, in no one's way, and never lost or doubled.
+//! Pushes inside somebody else's transaction: part of it, in no one's way, and never lost or
+//! doubled.
 
 use std::collections::BTreeMap;
 

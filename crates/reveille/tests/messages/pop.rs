@@ -116,7 +116,8 @@ async fn a_pop_does_not_write_what_it_has_no_room_for() {
     assert_eq!(number(&client, untouched).await, 2);
 }
 
-/// The first consumer's slots meet all three partitions, and it has room for one: the look goes on until the others are served.
+/// The first consumer's slots meet all three partitions, and it has room for one: the look goes on
+/// until the others are served.
 #[tokio::test]
 async fn one_look_serves_the_next_consumer_with_what_the_first_had_no_room_for() {
     let it = Fixture::new().await;
@@ -264,7 +265,8 @@ async fn the_partitions_of_a_pop_share_its_bytes() {
     complete(&it.messages, &first).await;
     let second = pop(&it.messages, ask()).await.unwrap();
 
-    // A sixteenth is 64 KiB, which the second message of a partition goes beyond and no third begins in.
+    // A sixteenth is 64 KiB, which the second message of a partition goes beyond and no third
+    // begins in.
     let each = |batch: &reveille::messages::Batch| {
         batch.partitions.iter().map(|partition| partition.messages.len()).collect::<Vec<_>>()
     };
@@ -284,7 +286,8 @@ async fn a_wide_pop_brings_a_fair_part_of_the_one_partition_that_is_full() {
     assert_eq!(batch.len(), 4, "64 KiB, and the rest of the message that goes beyond");
 }
 
-/// Behind a transaction pooler every statement is a transaction of its own, with settings of its own.
+/// Behind a transaction pooler every statement is a transaction of its own, with settings of its
+/// own.
 #[tokio::test]
 async fn without_named_statements_and_session_settings_pops_bring_the_same() {
     let it = Fixture::new().await;

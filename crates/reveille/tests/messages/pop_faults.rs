@@ -22,7 +22,8 @@ async fn drained(node: &Node) {
     node.messages.complete(&batch).await.pop().unwrap().unwrap();
 }
 
-/// Once as it will be, so that every statement of a look is prepared: what is asked and answered next is the claim.
+/// Once as it will be, so that every statement of a look is prepared: what is asked and answered
+/// next is the claim.
 async fn warmed(node: &Node, producer: &Node) {
     let waiting = node.parked(mail()).await;
     push(&producer.messages, "mail", "warm").await;
@@ -30,7 +31,8 @@ async fn warmed(node: &Node, producer: &Node) {
     node.messages.complete(&warm).await.pop().unwrap().unwrap();
 }
 
-/// A node that pops, cut off from the answer to its claim: nobody else may have to wait until the lease ends.
+/// A node that pops, cut off from the answer to its claim: nobody else may have to wait until the
+/// lease ends.
 #[tokio::test]
 async fn a_claim_whose_answer_was_lost_is_released_at_once_and_charges_nobody() {
     let db = TestDatabase::new().await;

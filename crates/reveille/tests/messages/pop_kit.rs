@@ -63,7 +63,8 @@ impl Node {
         waiting
     }
 
-    /// Another pop that waits, whether it had to look or not. Nothing may end another's wait meanwhile.
+    /// Another pop that waits, whether it had to look or not. Nothing may end another's wait
+    /// meanwhile.
     pub(crate) async fn joined(&self, pop: Pop) -> JoinHandle<Option<Batch>> {
         let before = self.messages.figures().waiting;
         let waiting = waits(&self.messages, pop);
@@ -140,8 +141,8 @@ impl Fixture {
     }
 }
 
-/// Partitions with messages of which neither cursor nor head says so: the invariant "pending ⇒ due or fresh" is that there
-/// are none, in any one snapshot.
+/// Partitions with messages of which neither cursor nor head says so: the invariant "pending ⇒ due
+/// or fresh" is that there are none, in any one snapshot.
 pub(crate) async fn stranded(client: &Client) -> i64 {
     let broken = "select count(*) from reveille.head join reveille.cursor on cursor.partition = head.partition
          where head.next_seq - 1 > cursor.committed and cursor.due_at is null and head.fresh_at is null";

@@ -156,7 +156,8 @@ async fn a_poison_message_that_is_the_last_leaves_an_empty_partition() {
     assert_eq!(texts(&pop_queue(&it.messages, "mail", 1).await), ["good"]);
 }
 
-/// A batch of ten kills its consumer because of the fourth message: the nine others must not go to the dead letters with it.
+/// A batch of ten kills its consumer because of the fourth message: the nine others must not go to
+/// the dead letters with it.
 #[tokio::test]
 async fn one_bad_message_of_a_batch_is_found_and_goes_alone() {
     let it = Fixture::new().await;

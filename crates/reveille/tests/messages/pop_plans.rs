@@ -1,11 +1,12 @@
-//! Whether the plans of the hot statements are as their headers promise, on queues that are large and lopsided.
+//! Whether the plans of the hot statements are as their headers promise, on queues that are large
+//! and lopsided.
 
 use reveille::database::{Database, DatabaseOptions, Purpose, SchemaName, Statement, statements};
 use reveille_testkit::{TestDatabase, assert_planned, generic_plan};
 use tokio_postgres::Client;
 
-/// 100,000 partitions, nearly all of them idle; one queue has most of them, one group has most cursors; one partition has
-/// half of all segments.
+/// 100,000 partitions, nearly all of them idle; one queue has most of them, one group has most
+/// cursors; one partition has half of all segments.
 const SKEWED: &str = "
     insert into reveille.queue (name, namespace) select 'q' || n, 'n' || n % 10 from generate_series(1, 1000) as n;
     insert into reveille.partition (queue, name)
@@ -56,7 +57,8 @@ async fn statements_of_pops_use_the_index_that_their_header_names() {
     assert!(promised >= 4, "only {promised} statements promise a plan");
 }
 
-/// A claim that reads a whole table is slow in proportion to everything that waits for later, or for nothing.
+/// A claim that reads a whole table is slow in proportion to everything that waits for later, or
+/// for nothing.
 #[tokio::test]
 async fn statements_of_pops_read_no_large_table_from_end_to_end() {
     let (_db, client) = skewed().await;
@@ -86,7 +88,8 @@ async fn the_functions_that_claims_share_become_part_of_their_plans() {
     }
 }
 
-/// The same for what a spread does: its statements are inside a function, so it is run and what it touched is counted.
+/// The same for what a spread does: its statements are inside a function, so it is run and what it
+/// touched is counted.
 #[tokio::test]
 async fn a_spread_touches_what_is_fresh_and_not_what_is_idle() {
     let (_db, client) = skewed().await;
@@ -102,8 +105,9 @@ async fn a_spread_touches_what_is_fresh_and_not_what_is_idle() {
     assert_eq!(read, 0, "rows read from end to end");
 }
 
-/// A young system's plans are made when it has next to nothing, and kept. When it grows at once, a plan that reads tables
-/// whole for each partition would hold every consumer up for seconds, until PostgreSQL's next `analyze`.
+/// A young system's plans are made when it has next to nothing, and kept. When it grows at once, a
+/// plan that reads tables whole for each partition would hold every consumer up for seconds, until
+/// PostgreSQL's next `analyze`.
 #[tokio::test]
 async fn a_spread_that_was_planned_on_a_young_database_is_fit_for_a_grown_one() {
     static SPREAD: Statement =

@@ -1,4 +1,5 @@
-//! Races between pushes, acks, spreads and registrations, each forced by a lock that the test holds.
+//! Races between pushes, acks, spreads and registrations, each forced by a lock that the test
+//! holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +42,8 @@ async fn ack(client: &Client, text: &str) {
     }
 }
 
-/// The last ack has looked at the head; then a message is pushed, and spread to the cursor the ack is about to write.
+/// The last ack has looked at the head; then a message is pushed, and spread to the cursor the ack
+/// is about to write.
 async fn ack_that_began_before_a_push_and_a_spread(text: String) -> (Fixture, i64) {
     let it = Fixture::new().await;
     push(&it.messages, "mail", "1").await;
@@ -70,8 +72,8 @@ async fn the_last_ack_does_not_strand_what_was_pushed_and_spread_while_it_waited
     assert_eq!(texts(&pop_queue(&it.messages, "mail", 9).await), ["2"]);
 }
 
-/// Rule R3, dropped: the cursor is found by its key, so that a version which the statement cannot see is written too, and its
-/// own word is not asked. This is what the rule is there for.
+/// Rule R3, dropped: the cursor is found by its key, so that a version which the statement cannot
+/// see is written too, and its own word is not asked. This is what the rule is there for.
 #[tokio::test]
 async fn without_the_cursors_own_word_the_last_ack_would_strand_a_message() {
     let by_key = |of: &str| format!("cursor.partition = {of}.partition and cursor.grp = {of}.grp");
@@ -92,8 +94,8 @@ async fn without_the_cursors_own_word_the_last_ack_would_strand_a_message() {
     assert_eq!(left, 1);
 }
 
-/// A spread has read the heads; then a message is pushed to one of them, and the ack of all that came before, which began
-/// earlier still, sees neither the push nor a word of it at its cursor.
+/// A spread has read the heads; then a message is pushed to one of them, and the ack of all that
+/// came before, which began earlier still, sees neither the push nor a word of it at its cursor.
 async fn spread_that_began_before_a_push(function: &str) -> (Fixture, i64) {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["a1"]).await;
@@ -102,7 +104,8 @@ async fn spread_that_began_before_a_push(function: &str) -> (Fixture, i64) {
     make_careless(&client).await;
     let first = pop(&it.messages, Pop::partition(queue("mail"), partition("a"))).await.unwrap();
     assert_eq!(texts(&first), ["a1"]);
-    // As a direct claim leaves it: the head is fresh though the cursor knows; and b's cursor has been told of nothing.
+    // As a direct claim leaves it: the head is fresh though the cursor knows; and b's cursor has
+    // been told of nothing.
     client
         .batch_execute(
             "update reveille.head set fresh_at = clock_timestamp();
@@ -206,7 +209,8 @@ async fn a_group_that_registers_while_a_partition_is_made_sees_the_partition() {
     assert_eq!(number(&watcher, cursors).await, 2);
 }
 
-/// What is spread to the other groups before a new one is visible, nobody tells the new one of but itself.
+/// What is spread to the other groups before a new one is visible, nobody tells the new one of but
+/// itself.
 #[tokio::test]
 async fn what_is_pushed_and_spread_while_a_group_registers_reaches_the_group() {
     let it = Fixture::new().await;
@@ -229,7 +233,8 @@ async fn what_is_pushed_and_spread_while_a_group_registers_reaches_the_group() {
     assert_eq!(texts(&batch), ["2"]);
 }
 
-/// A claim that finds the row of another claim locked says "not yours", not "nothing": the waiter gets it when it is free.
+/// A claim that finds the row of another claim locked says "not yours", not "nothing": the waiter
+/// gets it when it is free.
 #[tokio::test]
 async fn a_partition_that_somebody_holds_for_a_moment_is_not_taken_for_empty() {
     let it = Fixture::new().await;
@@ -254,7 +259,8 @@ async fn a_partition_that_somebody_holds_for_a_moment_is_not_taken_for_empty() {
     assert_eq!(texts(&soon(popping).await.unwrap().unwrap().unwrap()), ["hello"]);
 }
 
-/// Everything at once: no deadlock, nothing stranded in any snapshot, every group gets every message in its order.
+/// Everything at once: no deadlock, nothing stranded in any snapshot, every group gets every
+/// message in its order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_stress_nothing_is_stranded_lost_or_deadlocked() {
     const PARTITIONS: usize = 6;
@@ -320,7 +326,8 @@ async fn under_stress_nothing_is_stranded_lost_or_deadlocked() {
     assert_eq!(deadlocks_after(&nodes.each_ref(), &client).await, 0);
 }
 
-/// Pops until nothing comes for a while; completes, asks for more at once, releases and fails by turns. Returns what it completed.
+/// Pops until nothing comes for a while; completes, asks for more at once, releases and fails by
+/// turns. Returns what it completed.
 async fn consume(messages: &Messages, name: &str, number: usize) -> Vec<(String, String, i64)> {
     let ask = || Pop::queue(queue("mail")).group(group(name)).batch(7).partitions(2);
     let mut completed = Vec::new();

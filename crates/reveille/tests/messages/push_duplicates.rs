@@ -73,7 +73,8 @@ async fn two_nodes_that_push_the_same_id_at_once_store_it_once() {
     stored_once_by_two_nodes("x").await;
 }
 
-/// Nothing but the lock of the head keeps these apart, and both statements began before either had it.
+/// Nothing but the lock of the head keeps these apart, and both statements began before either had
+/// it.
 #[tokio::test]
 async fn two_nodes_that_push_the_same_growing_id_at_once_store_it_once() {
     stored_once_by_two_nodes(&Uuid::now_v7().to_string()).await;
@@ -142,7 +143,8 @@ async fn a_queue_without_a_window_remembers_nothing() {
     }
 }
 
-/// Producers with clocks of their own, repeats at the edges of runs, runs within runs, and every third push by SQL.
+/// Producers with clocks of their own, repeats at the edges of runs, runs within runs, and every
+/// third push by SQL.
 #[tokio::test]
 async fn ids_that_grow_are_stored_once_in_whatever_order_they_come() {
     let fixture = Fixture::new().await;
@@ -183,7 +185,8 @@ async fn looking_for_an_id_reads_one_stretch_however_long_the_log_is() {
     let fixture = Fixture::new().await;
     let id = |n: u64| Builder::from_unix_timestamp_millis(1_800_000_000_000 + n, &[7; 10]).into_uuid().to_string();
     for some in 0..100 {
-        // All come in order for a while; then one in forty comes from ten minutes ahead, and no other is the greatest any more.
+        // All come in order for a while; then one in forty comes from ten minutes ahead, and no
+        // other is the greatest any more.
         let ids = (0..40).map(|n| id(some * 40 + n)).chain((some >= 50).then(|| id(600_000 + some)));
         push(&fixture.messages, ids.map(|id| named("x", &id)).collect()).await;
     }
@@ -211,8 +214,8 @@ async fn looking_for_an_id_reads_one_stretch_however_long_the_log_is() {
     }
 }
 
-/// Ids that come in the order of their making cost no row of their own: a span tells of many, and that none was seen is known
-/// from the head.
+/// Ids that come in the order of their making cost no row of their own: a span tells of many, and
+/// that none was seen is known from the head.
 #[tokio::test]
 async fn ids_that_grow_are_remembered_by_the_log() {
     let fixture = Fixture::new().await;
@@ -270,7 +273,8 @@ async fn a_twin_and_what_follows_it_come_to_the_partition_of_a_queue_that_is_mad
     assert!(pushed.iter().all(|answer| answer.partition_uid == pushed[0].partition_uid), "{pushed:?}");
 }
 
-/// A repeated push is what producers do after a lost answer. An error would fill the server's log with statements.
+/// A repeated push is what producers do after a lost answer. An error would fill the server's log
+/// with statements.
 #[tokio::test]
 async fn a_duplicate_writes_no_error_to_the_log_of_the_server() {
     let cluster = tokio::task::spawn_blocking(|| TestCluster::start(|options| options)).await.unwrap();

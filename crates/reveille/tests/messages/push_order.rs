@@ -1,4 +1,5 @@
-//! The order of a partition is the order in which its head was taken, so that nobody who reads on can have missed anything.
+//! The order of a partition is the order in which its head was taken, so that nobody who reads on
+//! can have missed anything.
 
 use reveille::messages::{Messages, PushItem};
 use tokio::task::JoinSet;
@@ -7,7 +8,8 @@ use tokio_postgres::Client;
 use crate::settle_kit::deadlocks_after;
 use crate::support::{Fixture, item, push, queue, seq, soon, until_blocked};
 
-/// Makes whoever stores the payload `slow` wait for an advisory lock, after it has its place and before its commit.
+/// Makes whoever stores the payload `slow` wait for an advisory lock, after it has its place and
+/// before its commit.
 const SLOW: &str = "create function wait_if_slow() returns trigger language plpgsql as $$ begin
        if new.payloads[1] = 'slow' then perform pg_advisory_xact_lock_shared(77); end if;
        return new;

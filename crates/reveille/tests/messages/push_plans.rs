@@ -1,4 +1,5 @@
-//! Whether the plans of what pushes ask are as their headers promise, when there is much of everything.
+//! Whether the plans of what pushes ask are as their headers promise, when there is much of
+//! everything.
 
 use reveille::database::{SchemaName, Statement, statements};
 use reveille_testkit::{TestDatabase, assert_planned, generic_plan};

@@ -1,5 +1,6 @@
-//! What rings what: one test for each change that can make something poppable. In none of them can a heartbeat, a fallback
-//! look or a poll explain that the consumer wakes up. docs/messages.md has the table.
+//! What rings what: one test for each change that can make something poppable. In none of them can
+//! a heartbeat, a fallback look or a poll explain that the consumer wakes up. docs/messages.md has
+//! the table.
 
 use std::time::Duration;
 

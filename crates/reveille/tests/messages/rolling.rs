@@ -1,4 +1,5 @@
-//! An upgrade that rolls: the schema of the next version is applied while nodes of this one work, and they go on.
+//! An upgrade that rolls: the schema of the next version is applied while nodes of this one work,
+//! and they go on.
 
 use reveille::database::{Database, DatabaseError, DatabaseOptions};
 use reveille::messages::Pop;

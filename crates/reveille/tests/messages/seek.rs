@@ -166,8 +166,8 @@ async fn a_push_during_a_seek_to_the_end_is_not_stranded() {
     );
 }
 
-/// Somebody tells the group of a new partition: makes its cursor there, then wants the one it has. A seek that held the latter while
-/// it waits to make the former would never end.
+/// Somebody tells the group of a new partition: makes its cursor there, then wants the one it has.
+/// A seek that held the latter while it waits to make the former would never end.
 #[tokio::test]
 async fn a_seek_beside_somebody_who_makes_a_cursor_holds_none_that_he_waits_for() {
     let it = Fixture::new().await;

@@ -37,8 +37,8 @@ async fn an_ack_whose_answer_was_lost_is_found_to_have_happened() {
     assert_eq!(settle(&it.messages, Settlement::complete(&batch.partitions[0])).await, Settled::Already);
 }
 
-/// The first attempt counts and its answer is lost; before the second, somebody has claimed what follows. To say now that the
-/// lease was lost would be to say that the work did not count.
+/// The first attempt counts and its answer is lost; before the second, somebody has claimed what
+/// follows. To say now that the lease was lost would be to say that the work did not count.
 #[tokio::test]
 async fn an_ack_that_cannot_tell_whether_it_counted_does_not_say_that_its_lease_was_lost() {
     let it = Fixture::new().await;
@@ -197,7 +197,8 @@ async fn consumers_seeks_redrives_and_upkeep_never_deadlock_and_strand_nothing()
     }
     let client = it.client().await;
 
-    // At least so many rounds, and however slow the machine is, consumers that had their share of them.
+    // At least so many rounds, and however slow the machine is, consumers that had their share of
+    // them.
     let mut rounds = 0..;
     while let Some(round) = rounds.next().filter(|round| *round < 40 || leases.load(Ordering::Relaxed) < 200) {
         let items = (0..40).map(|n| item("mail", &(n % 8).to_string(), &format!("{round}/{n}"))).collect();

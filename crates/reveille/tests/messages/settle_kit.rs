@@ -95,7 +95,8 @@ impl<T: Send + 'static> Aside<T> {
     }
 }
 
-/// How many deadlocks the database has seen, once these nodes have left it: until a session ends, it may not have told.
+/// How many deadlocks the database has seen, once these nodes have left it: until a session ends,
+/// it may not have told.
 pub(crate) async fn deadlocks_after(nodes: &[&Messages], client: &Client) -> i64 {
     for node in nodes {
         node.close().await;

@@ -4,7 +4,8 @@ use reveille::database::{SchemaName, statements};
 use reveille::uuid::Uuid;
 use reveille_testkit::{TestDatabase, assert_planned, generic_plan};
 
-/// 100,000 idle partitions of one queue with two groups; a few leases; one partition has most of the log.
+/// 100,000 idle partitions of one queue with two groups; a few leases; one partition has most of
+/// the log.
 const SKEWED: &str = "
     insert into reveille.queue (name) select 'q' || n from generate_series(1, 100) as n;
     insert into reveille.partition (queue, name) select 1, 'p' || n from generate_series(1, 100000) as n;

@@ -81,7 +81,8 @@ impl Fixture {
     }
 }
 
-/// How many rows a query brings, and how many blocks were read for it, also by the functions it calls, as our sessions plan.
+/// How many rows a query brings, and how many blocks were read for it, also by the functions it
+/// calls, as our sessions plan.
 pub(crate) async fn rows_and_blocks(client: &Client, query: &str) -> (usize, u64) {
     client.batch_execute("set enable_seqscan = off; set plan_cache_mode = force_generic_plan").await.expect("is set");
     let told =

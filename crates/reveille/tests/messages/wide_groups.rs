@@ -1,6 +1,8 @@
-//! Groups of queues with more partitions than one statement makes cursors for, and how many groups a queue may have.
+//! Groups of queues with more partitions than one statement makes cursors for, and how many groups
+//! a queue may have.
 //!
-//! Where a step must lie between two others, the test takes them itself, with the functions that the library calls.
+//! Where a step must lie between two others, the test takes them itself, with the functions that
+//! the library calls.
 
 use reveille::messages::{MessagesError, MessagesOptions, Pop, Subscription, Subscriptions};
 use tokio::task::JoinSet;
@@ -76,7 +78,8 @@ async fn many_who_begin_the_same_group_at_once_make_it_once() {
     assert_eq!(number(&client, "select count(*) from reveille.cursor_made").await, WIDE);
 }
 
-/// The message comes to a partition that has its cursor, and is told to the other groups before this one is known.
+/// The message comes to a partition that has its cursor, and is told to the other groups before
+/// this one is known.
 #[tokio::test]
 async fn what_is_pushed_and_spread_between_two_steps_reaches_the_group() {
     let (it, client) = wide().await;

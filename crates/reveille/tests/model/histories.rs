@@ -13,8 +13,8 @@ use crate::shrink::shrink;
 use crate::snapshot::Eye;
 use crate::story::Story;
 
-/// How many histories, always the same ones: a change is judged by itself, and not by luck. `REVEILLE_HISTORIES` plays as many new
-/// ones as it says. About 40 ms of one core's time each.
+/// How many histories, always the same ones: a change is judged by itself, and not by luck.
+/// `REVEILLE_HISTORIES` plays as many new ones as it says. About 40 ms of one core's time each.
 const HISTORIES: u64 = 2000;
 const FIRST: u64 = 20_261_117;
 /// Histories at the same time: their steps meet in the same lanes, looks and statements.

@@ -1,7 +1,9 @@
-//! What must be true: queues of one history, in memory, without concurrency, leases as flags and time as a word.
+//! What must be true: queues of one history, in memory, without concurrency, leases as flags and
+//! time as a word.
 //!
-//! Owns the rules. Promises an exact answer wherever the database has no choice; where it has one (which due partition a pop
-//! gets), it says whether the choice was allowed and then goes on from there.
+//! Owns the rules. Promises an exact answer wherever the database has no choice; where it has one
+//! (which due partition a pop gets), it says whether the choice was allowed and then goes on from
+//! there.
 
 mod acks;
 mod cursor;
@@ -142,7 +144,8 @@ impl Model {
         }
     }
 
-    /// What foreign transactions pushed to a partition comes into its log, all of it or the oldest `most`.
+    /// What foreign transactions pushed to a partition comes into its log, all of it or the oldest
+    /// `most`.
     pub(crate) fn receive(&mut self, partition: u8, most: usize) {
         let remembers = self.rules.remembers;
         let log = self.logs.entry(partition).or_default();
@@ -199,15 +202,17 @@ impl Model {
         self.cursors.values_mut().for_each(|cursor| cursor.later = false);
     }
 
-    /// Everything up to `seq` counts as settled; leases there are lost, by a nonce that nobody was given.
+    /// Everything up to `seq` counts as settled; leases there are lost, by a nonce that nobody was
+    /// given.
     pub(crate) fn seek(&mut self, place: Place, seq: i64, nonce: Option<LeaseId>) {
         let committed = seq.clamp(self.purged(place.0), self.newest(place.0));
         let through = self.cursor(place).through;
         self.cursors.insert(place, Cursor { committed, nonce, through, ..Cursor::default() });
     }
 
-    /// Dead letters go back to the end of their partitions, each for its own group. A run of one group stays together, and
-    /// runs go by their oldest letter. Letters of a group that is gone stay. Says how many went.
+    /// Dead letters go back to the end of their partitions, each for its own group. A run of one
+    /// group stays together, and runs go by their oldest letter. Letters of a group that is gone
+    /// stay. Says how many went.
     pub(crate) fn redrive(&mut self, chosen: &[usize]) -> u64 {
         let chosen: Vec<usize> = chosen.iter().copied().filter(|at| self.letters[*at].place.1 != GONE).collect();
         let mut runs: BTreeMap<Place, Vec<Letter>> = BTreeMap::new();

@@ -124,7 +124,8 @@ impl Play<'_> {
         }
     }
 
-    /// Leases end, delays pass, nobody pauses: then every group must get all the rest, and then nothing.
+    /// Leases end, delays pass, nobody pauses: then every group must get all the rest, and then
+    /// nothing.
     async fn drain(&mut self) -> Check {
         self.configure(Rules { paused: false, ..self.model.rules }).await;
         self.expire(None).await;

@@ -89,7 +89,8 @@ impl Snapshot {
     }
 }
 
-/// Partitions and groups are numbered by the last letter of their names; the plain queue's group is 0.
+/// Partitions and groups are numbered by the last letter of their names; the plain queue's group is
+/// 0.
 fn number(name: &str) -> u8 {
     name.strip_prefix(['p', 'g']).map_or(0, |digits| digits.parse().expect("a number"))
 }

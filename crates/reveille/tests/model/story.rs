@@ -1,7 +1,7 @@
 //! What may happen in a history, and how a seed becomes one.
 //!
-//! Steps name things by small numbers that are taken modulo what there is: whatever step is left out, the others still mean
-//! something, and that is what makes a failing story short.
+//! Steps name things by small numbers that are taken modulo what there is: whatever step is left
+//! out, the others still mean something, and that is what makes a failing story short.
 
 use fastrand::Rng;
 use reveille::messages::Outcome;

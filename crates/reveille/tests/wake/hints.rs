@@ -61,7 +61,8 @@ async fn one_push_costs_one_look_on_each_of_four_nodes_with_sixty_four_waiters()
     for (node, before) in nodes.iter().zip(&before) {
         until_parked(node, before + 1).await;
     }
-    // Hints of one node arrive in order: what is behind the first has been heard when this one is answered.
+    // Hints of one node arrive in order: what is behind the first has been heard when this one is
+    // answered.
     let fence: Vec<_> = nodes[1..].iter().map(|node| node.ask("fence")).collect();
     nodes[0].push("fence", 3).await;
     join_all(fence).await;

@@ -11,7 +11,8 @@ use reveille_wake::{Cause, Event, Hub, HubOptions};
 
 use crate::support::{NEVER, broke, database, parked};
 
-/// Short enough for a test; long enough that a busy machine is not taken for a dead node, which would look at everything.
+/// Short enough for a test; long enough that a busy machine is not taken for a dead node, which
+/// would look at everything.
 const BEAT: Duration = Duration::from_millis(500);
 
 async fn beats(database: &Database, more: u64) -> u64 {

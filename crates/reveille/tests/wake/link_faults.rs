@@ -1,5 +1,5 @@
-//! Every way to lose the connection that brings hints. Rows are added without a hint, so that only what the engine does
-//! about the fault can find them.
+//! Every way to lose the connection that brings hints. Rows are added without a hint, so that only
+//! what the engine does about the fault can find them.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use crate::support::{NEVER, broke, database, parked, proven, terminate};
 
 const SOON: Duration = Duration::from_millis(200);
 
-/// Under 50 ms late when the reconnect succeeds at once. What a plain connection takes at the same time is allowed beside
-/// that, and the best of a few counts: tests share their machine.
+/// Under 50 ms late when the reconnect succeeds at once. What a plain connection takes at the same
+/// time is allowed beside that, and the best of a few counts: tests share their machine.
 #[tokio::test]
 async fn a_terminated_listener_comes_back_at_once_and_looks_for_what_it_missed() {
     let database = database().await;
@@ -155,7 +155,8 @@ async fn a_hint_that_was_never_sent_costs_one_heartbeat() {
     assert!(found > 0);
 }
 
-/// Commits its row, listens, then looks: whoever pushes meanwhile sees the row or is seen by the look.
+/// Commits its row, listens, then looks: whoever pushes meanwhile sees the row or is seen by the
+/// look.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_joins_while_another_pushes_misses_nothing() {
     let database = database().await;

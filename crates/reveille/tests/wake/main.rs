@@ -1,4 +1,5 @@
-//! The wake engine on real PostgreSQL: several nodes, one plain table, and every way to lose a wake-up.
+//! The wake engine on real PostgreSQL: several nodes, one plain table, and every way to lose a
+//! wake-up.
 
 #[cfg(test)]
 mod support;

@@ -19,7 +19,8 @@ async fn until_true(client: &Client, question: &str) {
     }
 }
 
-/// The standby stands first in the list, so that it is also the one that is refused before the failover.
+/// The standby stands first in the list, so that it is also the one that is refused before the
+/// failover.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_promoted_standby_is_found_and_work_goes_on() {
     let mut primary = Cluster::new();

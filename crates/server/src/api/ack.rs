@@ -1,7 +1,8 @@
-//! `POST /api/v1/ack` and `POST /api/v1/ack/batch`: what consumers say about messages, by transaction id.
+//! `POST /api/v1/ack` and `POST /api/v1/ack/batch`: what consumers say about messages, by
+//! transaction id.
 //!
-//! Answered with 200 and one entry for each item, whatever became of it; only a request that cannot be understood, or a
-//! database that is away, is a fault of the whole.
+//! Answered with 200 and one entry for each item, whatever became of it; only a request that cannot
+//! be understood, or a database that is away, is a fault of the whole.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -73,7 +74,8 @@ async fn settle(service: &Service, said: Vec<Said>, group: Option<String>) -> Re
         heavy(telling, || said.iter().map(|said| said.read(group.as_deref()).map(|item| asked.push(item))).collect());
     let known = asked.len();
     let mut settled = service.messages.acknowledge(asked).await;
-    // One cause for all of them: the database, or our end. Nothing was settled, and all of it may be said again.
+    // One cause for all of them: the database, or our end. Nothing was settled, and all of it may
+    // be said again.
     if known > 0 && settled.iter().all(Result::is_err) {
         let first = settled.pop().and_then(Result::err).unwrap_or(MessagesError::Closed);
         service.figures.ack_refused.add(known);
@@ -110,8 +112,8 @@ pub(super) fn count_settled(figures: &Figures, dead: bool) {
 type Became = Result<Result<Settled, MessagesError>, String>;
 type PartitionNames = HashMap<PartitionUid, (QueueName, PartitionName)>;
 
-/// What the partitions are called whose messages were found. They are remembered by now; where they are not, and cannot be
-/// asked for, the acks were recorded all the same.
+/// What the partitions are called whose messages were found. They are remembered by now; where they
+/// are not, and cannot be asked for, the acks were recorded all the same.
 async fn names_of(service: &Service, items: impl Iterator<Item = (&Said, &Became)>) -> PartitionNames {
     let mut names = PartitionNames::new();
     for (said, became) in items {

@@ -39,7 +39,8 @@ pub(super) struct Pagination {
 }
 
 impl Pagination {
-    /// A page that ended early, because of its bytes, says so by its limit: the next one begins that much further on.
+    /// A page that ended early, because of its bytes, says so by its limit: the next one begins
+    /// that much further on.
     pub(super) fn new(Asked { limit, offset }: Asked, shown: usize, total: i64) -> Self {
         let behind = i64::from(offset) + i64::try_from(shown).unwrap_or(i64::MAX);
         let has_more = behind < total;
@@ -48,7 +49,8 @@ impl Pagination {
     }
 }
 
-/// No content: no body, and no word about its length or kind. A 204 that has one makes Node's client drop the connection.
+/// No content: no body, and no word about its length or kind. A 204 that has one makes Node's
+/// client drop the connection.
 pub(super) fn nothing() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }

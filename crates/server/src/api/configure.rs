@@ -1,7 +1,7 @@
 //! `POST /api/v1/configure`: make a queue, or change it.
 //!
-//! Only what is named changes, unless `mode` is `replace`. Every option is echoed as it holds then. An option that nobody knows is
-//! refused: it was meant for one that would now stay as it is.
+//! Only what is named changes, unless `mode` is `replace`. Every option is echoed as it holds then.
+//! An option that nobody knows is refused: it was meant for one that would now stay as it is.
 
 mod flags;
 mod options;

@@ -50,7 +50,8 @@ pub(super) async fn lagging(State(service): State<Arc<Service>>, query: Query) -
     Ok(answer::ok(&told.collect::<Vec<_>>()))
 }
 
-/// Queen keeps these figures in tables and counts them again when told to; ours are counted when they are asked for.
+/// Queen keeps these figures in tables and counts them again when told to; ours are counted when
+/// they are asked for.
 pub(super) async fn refresh() -> Response {
     answer::ok(&json!({ "success": true }))
 }

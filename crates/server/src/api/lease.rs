@@ -24,7 +24,8 @@ struct Body {
     seconds: Option<f64>,
 }
 
-/// The Python client sends no body at all, and others send an empty object: both mean the usual time.
+/// The Python client sends no body at all, and others send an empty object: both mean the usual
+/// time.
 pub(super) async fn extend(
     State(service): State<Arc<Service>>,
     Names(lease): Names<String>,

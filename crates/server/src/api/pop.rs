@@ -1,7 +1,8 @@
-//! The three ways to pop: any partition of a queue, one partition, or any queue of a namespace or task.
+//! The three ways to pop: any partition of a queue, one partition, or any queue of a namespace or
+//! task.
 //!
-//! A request that waits costs a demand in the library and nothing else. When its client goes, the future is dropped, and
-//! the library gives what it had claimed for it to the next one.
+//! A request that waits costs a demand in the library and nothing else. When its client goes, the
+//! future is dropped, and the library gives what it had claimed for it to the next one.
 
 mod delivered;
 
@@ -26,7 +27,8 @@ use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
 use delivered::{Autopilot, Delivered};
 
-/// Clients hang up 5 s after the time they asked for; before that they should hear why there is nothing.
+/// Clients hang up 5 s after the time they asked for; before that they should hear why there is
+/// nothing.
 const GRACE: Duration = Duration::from_secs(3);
 /// Bytes of a namespace's or task's name.
 const SPACE_MAX: usize = 512;
@@ -175,7 +177,8 @@ fn served(query: &Query) -> Result<(), Problem> {
     }
 }
 
-/// Dropped when its client goes, or when the server drains: then whoever waits hears that there is nothing.
+/// Dropped when its client goes, or when the server drains: then whoever waits hears that there is
+/// nothing.
 async fn popped(service: &Service, pop: Pop, wait: Duration) -> Result<Option<Batch>, Problem> {
     let limit = if wait.is_zero() { service.limits.request_timeout } else { wait.saturating_add(GRACE) };
     let _parked = (!wait.is_zero()).then(|| service.figures.parked.begin());

@@ -42,7 +42,8 @@ pub(super) async fn push(State(service): State<Arc<Service>>, Whole(body): Whole
     let _room = room_for(&service, telling)?;
     let answers = send(&service, asked).await;
     count(&service.figures, &answers);
-    // Nothing was stored: the request as a whole says why, so that clients wait and try again where that helps.
+    // Nothing was stored: the request as a whole says why, so that clients wait and try again where
+    // that helps.
     let refused = answers.iter().all(Result::is_err).then(|| answers.iter().find_map(|answer| answer.as_ref().err()));
     if let Some(problem) = refused.flatten() {
         return Err(problem.clone());

@@ -1,6 +1,7 @@
 //! `POST /api/v1/transaction`: pushes and acks in one commit, or neither.
 //!
-//! Answered with 200 and `success`, as clients expect; a refusal says why in `reason` and `error`, and nothing happened.
+//! Answered with 200 and `success`, as clients expect; a refusal says why in `reason` and `error`,
+//! and nothing happened.
 
 mod asked;
 
@@ -67,7 +68,8 @@ async fn commit(service: &Service, changes: Changes, parts: &[Part]) -> Result<R
     }
 }
 
-/// As if each had come alone. What a refused transaction would have done was not done, and counts as nothing.
+/// As if each had come alone. What a refused transaction would have done was not done, and counts
+/// as nothing.
 fn count(figures: &Figures, pushed: &[Pushed], settled: &[Settled]) {
     for pushed in pushed {
         push::count_stored(figures, &pushed.outcome);

@@ -21,8 +21,9 @@ impl Callers {
 }
 
 impl ServerOptions {
-    /// Names by which clients may call this server, as a proxy passes them on. Addresses, `localhost` and names below it need
-    /// no word: what is kept out are names that a web page has bound to our address.
+    /// Names by which clients may call this server, as a proxy passes them on. Addresses,
+    /// `localhost` and names below it need no word: what is kept out are names that a web page has
+    /// bound to our address.
     ///
     /// Default: none. One with a scheme, a port or a path is refused.
     #[must_use]

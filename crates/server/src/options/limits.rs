@@ -6,8 +6,8 @@ use tracing::info;
 
 /// Beyond this the memory of the connections alone is the limit.
 const MOST_CONNECTIONS: usize = 1_000_000;
-/// One connection of so many is kept for those who do not wait. Without it long polls could take them all, and then
-/// nobody could push, ack, or ask whether the server lives.
+/// One connection of so many is kept for those who do not wait. Without it long polls could take
+/// them all, and then nobody could push, ack, or ask whether the server lives.
 const KEPT_OF: usize = 10;
 
 /// As [`ServerOptions`](super::ServerOptions) describes them.

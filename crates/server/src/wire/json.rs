@@ -19,7 +19,8 @@ use crate::problem::Problem;
 
 const EMPTY: Problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_json", "Empty request body");
 
-/// The body, an object, as a value. Absent and null are the same to every optional field, and unknown fields are passed over.
+/// The body, an object, as a value. Absent and null are the same to every optional field, and
+/// unknown fields are passed over.
 pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(EMPTY);
@@ -41,8 +42,8 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// A value that is spelt with the names of its fields. Without this an array would do as well, its entries taken for the
-/// fields in the order in which we happen to declare them.
+/// A value that is spelt with the names of its fields. Without this an array would do as well, its
+/// entries taken for the fields in the order in which we happen to declare them.
 #[derive(Debug, Default)]
 pub(crate) struct Object<T>(pub(crate) T);
 
@@ -108,8 +109,8 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Entries<T, MO
     }
 }
 
-/// A payload on its way out. What was pushed over HTTP is JSON and comes out as it came in; the library's own callers may
-/// have pushed anything.
+/// A payload on its way out. What was pushed over HTTP is JSON and comes out as it came in; the
+/// library's own callers may have pushed anything.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Carried<'p> {

@@ -19,7 +19,8 @@ const PARAMETERS_MAX: usize = 64;
 const TOO_MANY: Problem =
     Problem::new(StatusCode::BAD_REQUEST, "invalid_request", "the query has more parameters than any route knows");
 
-/// Parameters by name; an empty one counts as absent, and of several with one name the first counts.
+/// Parameters by name; an empty one counts as absent, and of several with one name the first
+/// counts.
 #[derive(Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -52,7 +53,8 @@ impl Query {
         self.text(name).map(ToOwned::to_owned)
     }
 
-    /// Whether it is asked for. Python spells it `True`; whoever says `yes` should hear that it was not understood.
+    /// Whether it is asked for. Python spells it `True`; whoever says `yes` should hear that it was
+    /// not understood.
     pub(crate) fn flag(&self, name: &'static str) -> Result<Option<bool>, Problem> {
         match self.text(name).map(str::to_ascii_lowercase).as_deref() {
             None => Ok(None),
@@ -67,7 +69,8 @@ impl Query {
         self.flag(name).map(|flag| flag == Some(true))
     }
 
-    /// A whole number. What is larger than fits is the largest that does: it is a limit, and we have lower ones.
+    /// A whole number. What is larger than fits is the largest that does: it is a limit, and we
+    /// have lower ones.
     pub(crate) fn count(&self, name: &'static str) -> Result<Option<u32>, Problem> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,6 +1,7 @@
 //! What was sent, as far as it is repeated to whoever sent it.
 
-/// Characters of a value that are repeated. A sentence needs no more to be understood, and a body of megabytes must not come back.
+/// Characters of a value that are repeated. A sentence needs no more to be understood, and a body
+/// of megabytes must not come back.
 const SHOWN_MAX: usize = 200;
 
 /// The beginning of a text, with a sign that it went on.

@@ -11,7 +11,8 @@ const SLOW: &str = "/api/v1/traces/names";
 /// What administration gets of the usual pool.
 const SHARE: i64 = 2;
 
-/// A server that waits for two seconds for a free connection, with as many slow reads as it takes, and more.
+/// A server that waits for two seconds for a free connection, with as many slow reads as it takes,
+/// and more.
 async fn slowed() -> (House, Client, Vec<Asking>) {
     let db = TestDatabase::new().await;
     let url = format!("{} connect_timeout=2", db.url());

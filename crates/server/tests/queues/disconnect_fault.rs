@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use crate::support::{Client, House, PATIENCE, ack, request};
 
 const WAIT: &str = "/api/v1/pop/queue/q?wait=true&timeout=20000";
-/// How long a lease may outlive its client here, where much else runs. The promise is 100 ms; the tests print what it was.
+/// How long a lease may outlive its client here, where much else runs. The promise is 100 ms; the
+/// tests print what it was.
 const OUTLIVED_MAX: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -29,8 +30,8 @@ async fn a_client_that_left_before_the_push_costs_nothing() {
     assert_eq!((popped.data(), &popped.messages()[0]["deliveryAttempt"]), (vec![json!(1)], &json!(1)));
 }
 
-/// The claim is on its way in the database when its client leaves: it comes back to nobody, is given back at once, and the
-/// next one has it as if nothing had been.
+/// The claim is on its way in the database when its client leaves: it comes back to nobody, is
+/// given back at once, and the next one has it as if nothing had been.
 #[tokio::test]
 async fn a_claim_that_finds_its_client_gone_is_given_back_uncharged() {
     let house = House::new().await;
@@ -62,9 +63,10 @@ async fn a_claim_that_finds_its_client_gone_is_given_back_uncharged() {
     assert!(longest < OUTLIVED_MAX, "the longest lease outlived its client by {longest:?}");
 }
 
-/// Hundreds of clients ask, and leave after a random time: before, while and after something is claimed for them. Every
-/// message has a partition of its own, nobody acks, and no lease ends meanwhile. So whatever is leased in the end is what was
-/// written to sockets, exactly, and everything else comes to the next one as if nobody had ever had it.
+/// Hundreds of clients ask, and leave after a random time: before, while and after something is
+/// claimed for them. Every message has a partition of its own, nobody acks, and no lease ends
+/// meanwhile. So whatever is leased in the end is what was written to sockets, exactly, and
+/// everything else comes to the next one as if nobody had ever had it.
 #[tokio::test(flavor = "multi_thread")]
 async fn hundreds_of_random_departures_lose_nothing_and_burn_nothing() {
     let house = House::new().await;

@@ -1,4 +1,5 @@
-//! Clients that left more bytes behind than their request, and clients that send no more but still read.
+//! Clients that left more bytes behind than their request, and clients that send no more but still
+//! read.
 
 use std::time::{Duration, Instant};
 

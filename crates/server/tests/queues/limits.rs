@@ -58,7 +58,8 @@ async fn bodies_share_a_budget_and_give_it_back() {
     let mut dawdler = house.client().connect().await;
     dawdler.write_all(&whole[..whole.len() - 1]).await.unwrap();
 
-    // The server has not read all of the first one before it reads the second, perhaps; then the second gets in.
+    // The server has not read all of the first one before it reads the second, perhaps; then the
+    // second gets in.
     let mut refused = None;
     for _ in 0..200 {
         let second = house.post("/api/v1/push", &body).await;

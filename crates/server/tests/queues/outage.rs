@@ -41,7 +41,8 @@ async fn pop_until_found(node: &Node) -> Vec<Value> {
     }
 }
 
-/// What a pop brought, once its acks are recorded. A repeat is harmless, so a refusal is simply followed by another try.
+/// What a pop brought, once its acks are recorded. A repeat is harmless, so a refusal is simply
+/// followed by another try.
 async fn acked(node: &Node, popped: &Reply) -> Vec<Value> {
     let items: Vec<String> = popped.messages().iter().map(|message| ack(message, "completed")).collect();
     let body = format!(r#"{{"acknowledgments":[{}]}}"#, items.join(","));
@@ -111,7 +112,8 @@ async fn deadlines_hold_while_the_network_stalls() {
     assert_eq!(pop_until_found(&node).await, [json!("after")]);
 }
 
-/// The consumers of Queen's Python client ask again only if the sentence speaks of a connection or a timeout.
+/// The consumers of Queen's Python client ask again only if the sentence speaks of a connection or
+/// a timeout.
 #[tokio::test]
 async fn an_outage_is_told_in_words_that_keep_queens_consumers_going() {
     let db = TestDatabase::new().await;

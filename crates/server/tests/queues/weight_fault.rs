@@ -1,4 +1,5 @@
-//! What one request may cost everybody else: bodies nobody reads, answers nobody takes, work that takes long.
+//! What one request may cost everybody else: bodies nobody reads, answers nobody takes, work that
+//! takes long.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};

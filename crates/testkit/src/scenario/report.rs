@@ -32,7 +32,8 @@ impl Report {
         Self { scenario, versions, rows: Vec::new(), figures: BTreeMap::new(), words: String::new(), failure: None }
     }
 
-    /// A line of the table. Shown at once as well: a run that fails later has not measured it for nothing.
+    /// A line of the table. Shown at once as well: a run that fails later has not measured it for
+    /// nothing.
     pub fn row(&mut self, what: impl Into<String>, value: f64, unit: &'static str) {
         let what = what.into();
         progress(&format!("{what}: {value:.3} {unit}"));

@@ -1,7 +1,8 @@
 //! Just enough HTTP/1.1 to load a server without the load being the measurement.
 //!
-//! One connection that is kept open, one request at a time, bodies with a length. Whatever else a server might say (chunks,
-//! a connection that ends) is an error, so that it cannot be mistaken for an answer.
+//! One connection that is kept open, one request at a time, bodies with a length. Whatever else a
+//! server might say (chunks, a connection that ends) is an error, so that it cannot be mistaken for
+//! an answer.
 
 use std::net::SocketAddr;
 use std::time::Duration;

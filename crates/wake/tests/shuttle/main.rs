@@ -1,7 +1,9 @@
-//! The hub under every interleaving shuttle finds. A lost wake is a deadlock, and shuttle reports it.
+//! The hub under every interleaving shuttle finds. A lost wake is a deadlock, and shuttle reports
+//! it.
 //!
 //! ```sh
-//! RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test -p reveille-wake --release --lib --test shuttle
+//! RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
+//!     cargo test -p reveille-wake --release --lib --test shuttle
 //! ```
 #![cfg(shuttle)]
 

@@ -48,7 +48,8 @@ fn a_waiter_that_goes_while_it_is_rung_takes_no_ring_with_it() {
     );
 }
 
-/// It looks once without taking anything, waits a little as `select!` would have it wait, and loses interest.
+/// It looks once without taking anything, waits a little as `select!` would have it wait, and loses
+/// interest.
 fn leave_early(table: &Table) {
     let mut armed = table.hub.arm(KEY).expect("there is room");
     let look = armed.look();
@@ -91,7 +92,8 @@ fn a_look_that_fails_puts_its_ring_back_for_the_others() {
     );
 }
 
-/// A failed look holds the row while it runs, as a claim that is rolled back does: whoever looked meanwhile saw nothing.
+/// A failed look holds the row while it runs, as a claim that is rolled back does: whoever looked
+/// meanwhile saw nothing.
 #[test]
 fn a_row_that_a_failed_look_gave_back_is_found() {
     shuttle::check_random(

@@ -43,7 +43,8 @@ fn caught(scenario: impl Fn() + Send + Sync + 'static) {
     assert!(text.contains("deadlock"), "it failed for another reason: {text}");
 }
 
-/// A newcomer that finds a key clean and a ring that makes it dirty: either the newcomer looks, or it is rung.
+/// A newcomer that finds a key clean and a ring that makes it dirty: either the newcomer looks, or
+/// it is rung.
 #[test]
 fn a_newcomer_that_need_not_look_misses_nothing() {
     shuttle::check_random(

@@ -88,7 +88,8 @@ async fn a_demand_may_wait_under_several_keys() {
     assert_eq!(ticket.await, Answer::Lease(3));
 }
 
-/// Rounds of two: those a look had no room for are answered by it too if there is nothing, and looked for if there is more.
+/// Rounds of two: those a look had no room for are answered by it too if there is nothing, and
+/// looked for if there is more.
 #[tokio::test(start_paused = true)]
 async fn demands_that_will_not_wait_are_all_answered_however_small_the_round() {
     let rig = Rig::with(DispatcherOptions::default().max_round(2), true).await;

@@ -31,7 +31,8 @@ async fn one_push_costs_one_look_for_any_number_of_demands() {
     drop(tickets);
 }
 
-/// B12, B18: a hundred rows, one ring, rounds of ten: the loop goes on until the look is under-filled.
+/// B12, B18: a hundred rows, one ring, rounds of ten: the loop goes on until the look is
+/// under-filled.
 #[tokio::test(start_paused = true)]
 async fn rows_of_one_commit_reach_as_many_demands_as_want_them() {
     let rig = Rig::with(DispatcherOptions::default().max_round(10), true).await;
@@ -263,7 +264,8 @@ async fn after_a_reconnect_everything_is_looked_at_and_the_long_pace_returns() {
     drop(ticket);
 }
 
-/// B15: one link, several dispatchers, all of them learn of its loss. B14: and each has its own pace.
+/// B15: one link, several dispatchers, all of them learn of its loss. B14: and each has its own
+/// pace.
 #[tokio::test(start_paused = true)]
 async fn a_lost_link_is_seen_by_every_dispatcher() {
     let first = Rig::new().await;

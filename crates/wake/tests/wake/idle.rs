@@ -68,6 +68,7 @@ async fn a_thousand_keys_cost_no_more_than_one() {
     }
 
     let looks: usize = stores.iter().map(Store::looks).sum::<usize>() - before;
-    // 1000 demands are two rounds of 512; what the first dispatcher found empty the other fifteen need not look at.
+    // 1000 demands are two rounds of 512; what the first dispatcher found empty the other fifteen
+    // need not look at.
     assert_eq!((before, looks), (2, 0));
 }

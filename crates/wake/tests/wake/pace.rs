@@ -129,7 +129,8 @@ fn a_ring_that_nobody_took_in_time_is_watched() {
     assert_eq!(because(&pacer), Some(PaceCause::Undelivered));
 }
 
-/// B9: what the seed did after every hint, every timer and every fallback look, the default does not.
+/// B9: what the seed did after every hint, every timer and every fallback look, the default does
+/// not.
 #[test]
 fn hints_timers_and_fallback_looks_are_no_reason_unless_asked_for() {
     let start = Instant::now();

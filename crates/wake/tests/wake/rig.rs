@@ -39,8 +39,8 @@ pub(crate) fn proven() -> Link {
     Link::Proven { since: now() }
 }
 
-/// Lets every other task run until it waits for something. Their timers stand still: the clock is paused, and this task
-/// is never idle.
+/// Lets every other task run until it waits for something. Their timers stand still: the clock is
+/// paused, and this task is never idle.
 pub(crate) async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;

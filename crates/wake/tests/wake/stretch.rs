@@ -111,7 +111,8 @@ async fn a_key_that_was_forgotten_and_armed_again_has_another_stretch() {
     assert_ne!(look(&mut watch, Outcome::Empty), before, "nobody was there to be told");
 }
 
-/// A source that says of every look that it followed what it was told, and remembers in which stretch.
+/// A source that says of every look that it followed what it was told, and remembers in which
+/// stretch.
 #[derive(Clone, Default)]
 struct Follower(Arc<Mutex<Vec<Option<Stretch>>>>);
 

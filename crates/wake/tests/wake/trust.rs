@@ -108,7 +108,8 @@ async fn a_due_ends_the_belief() {
     assert!(newcomer_must_look(&hub));
 }
 
-/// The look that failed had rows locked which the other one skipped: its "empty" says nothing about them.
+/// The look that failed had rows locked which the other one skipped: its "empty" says nothing about
+/// them.
 #[tokio::test(start_paused = true)]
 async fn a_look_beside_one_that_failed_or_was_contended_shows_nothing() {
     for other in [Outcome::Failed, Outcome::Contended, Outcome::Filled] {

@@ -180,7 +180,8 @@ pub(super) fn job_json(job: &Explanation) -> String {
     })
 }
 
-/// As it was enqueued, byte for byte; what is no JSON, written by somebody else's hand, is left out.
+/// As it was enqueued, byte for byte; what is no JSON, written by somebody else's hand, is left
+/// out.
 fn raw(bytes: &[u8]) -> Option<&RawValue> {
     serde_json::from_slice(bytes).ok()
 }

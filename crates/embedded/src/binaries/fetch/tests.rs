@@ -1,4 +1,5 @@
-//! What arrives is not trusted until its hash says so, and not even then to write outside its directory.
+//! What arrives is not trusted until its hash says so, and not even then to write outside its
+//! directory.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -1,5 +1,6 @@
--- Everything that lives in schema $1 in its own right: no indexes, partitions or sequences that go with a table. Our
--- functions say in their comment whose they are: somebody may have made another one of the same name since.
+-- Everything that lives in schema $1 in its own right: no indexes, partitions or sequences that go
+-- with a table. Our functions say in their comment whose they are: somebody may have made another
+-- one of the same name since.
 -- locks: nothing
 select distinct
   o.type || ' ' || o.identity as object,

@@ -1,5 +1,6 @@
--- Note that migration $1, called $2, with checksum $3, was applied to schema $4, and what this transaction made there.
--- Every object has a dependency on its schema, written by the transaction that made it.
+-- Note that migration $1, called $2, with checksum $3, was applied to schema $4, and what this
+-- transaction made there. Every object has a dependency on its schema, written by the transaction
+-- that made it.
 -- locks: the new row
 insert into {schema}.migration (version, name, checksum, made)
 select

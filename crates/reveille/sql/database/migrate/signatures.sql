@@ -1,4 +1,5 @@
--- The signatures of function $2 in schema $1, which of them this transaction wrote, and which are ours by their comment.
+-- The signatures of function $2 in schema $1, which of them this transaction wrote, and which are
+-- ours by their comment.
 -- locks: nothing
 select
   o.identity,

@@ -1,4 +1,5 @@
--- Give job $1, which waits, if only since the end of its lease, the priority $2. Returns its queue, or nothing when it does not wait.
+-- Give job $1, which waits, if only since the end of its lease, the priority $2. Returns its queue,
+-- or nothing when it does not wait.
 -- locks:  the job, then its body
 -- plan:   index scan using job_pkey
 with changed as (

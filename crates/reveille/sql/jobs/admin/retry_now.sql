@@ -1,4 +1,5 @@
--- Let job $1, which waits for a time to come, run now. Returns its queue, or nothing when it does not wait so.
+-- Let job $1, which waits for a time to come, run now. Returns its queue, or nothing when it does
+-- not wait so.
 -- locks:  the job
 -- plan:   index scan using job_pkey
 update {schema}.job

@@ -1,4 +1,5 @@
--- Say of queue $1 whether it is paused ($2) and whether it is quiet ($3); null leaves that as it is.
+-- Say of queue $1 whether it is paused ($2) and whether it is quiet ($3); null leaves that as it
+-- is.
 -- locks:  the queue's row
 insert into {schema}.job_queue (name, paused, quiet)
 values ($1, coalesce($2, false), coalesce($3, false))

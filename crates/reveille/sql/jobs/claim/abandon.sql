@@ -1,5 +1,6 @@
--- Give back, uncharged, what worker $2 claimed under the nonces $1 in looks whose answer never came, from the queues $3, leased for
--- at most $4 seconds. Returns the queues of what was given back.
+-- Give back, uncharged, what worker $2 claimed under the nonces $1 in looks whose answer never
+-- came, from the queues $3, leased for at most $4 seconds. Returns the queues of what was given
+-- back.
 -- locks:  the jobs (skip locked: whoever has them in hand is giving them back)
 -- plan:   index scan using job_due
 with held as materialized (

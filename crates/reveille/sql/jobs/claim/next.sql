@@ -1,11 +1,13 @@
--- What the queues $1 hold when nothing more could be claimed: for each the seconds until its next job is due (a schedule, a retry,
--- the end of a lease), whether one is due that somebody else has in hand, and whether it is quiet. Nothing of a paused queue.
+-- What the queues $1 hold when nothing more could be claimed: for each the seconds until its next
+-- job is due (a schedule, a retry, the end of a lease), whether one is due that somebody else has
+-- in hand, and whether it is quiet. Nothing of a paused queue.
 -- locks:  nothing
 -- plan:   index scan using job_due
 select
   asked.queue,
-  -- Nobody can enqueue for later than that; but an infinite time that somebody wrote by hand must not keep its queue from being
-  -- looked at, and before version 17 nothing can be subtracted from it.
+  -- Nobody can enqueue for later than that; but an infinite time that somebody wrote by hand must
+  -- not keep its queue from being looked at, and before version 17 nothing can be subtracted from
+  -- it.
   extract(epoch from min(least(due.due_at, '2200-01-01')) filter (where due.due_at > clock.now) - clock.now)::float8 as due_s,
   coalesce(bool_or(due.due_at <= clock.now), false) as contended,
   coalesce(bool_or(job_queue.quiet), false) as quiet

@@ -1,11 +1,12 @@
--- Claim up to $5 due jobs of the queues $1 for worker $6 under nonce $7, leased for $8 seconds: of each queue at most $2, the
--- lower priority number first, then the longer due; queues in the order given, but none that is paused. Each of a queue's ten
--- priorities is read from its mark on: the time and id in $3 and $4, ten for each queue; what lies at or below it is left for a
--- look from the start.
--- A job that has had all its attempts is not leased but ends here, as dead, for its last holder died with it; so does, as
--- cancelled, one that was to be cancelled then. The former is kept for $10 seconds more, for ever if null; the latter for $9.
--- One row for each job that was picked, with the time it was due; those that ended say as what.
--- A claim need not survive a crash, so it does not wait for the disk.
+-- Claim up to $5 due jobs of the queues $1 for worker $6 under nonce $7, leased for $8 seconds: of
+-- each queue at most $2, the lower priority number first, then the longer due; queues in the order
+-- given, but none that is paused. Each of a queue's ten priorities is read from its mark on: the
+-- time and id in $3 and $4, ten for each queue; what lies at or below it is left for a look from
+-- the start. A job that has had all its attempts is not leased but ends here, as dead, for its last
+-- holder died with it; so does, as cancelled, one that was to be cancelled then. The former is kept
+-- for $10 seconds more, for ever if null; the latter for $9. One row for each job that was picked,
+-- with the time it was due; those that ended say as what. A claim need not survive a crash, so it
+-- does not wait for the disk.
 -- locks:  the jobs that are picked (skip locked)
 -- plan:   index scan using job_due
 -- fences: epoch and nonce, which every later statement on the job must present

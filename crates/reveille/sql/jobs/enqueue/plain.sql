@@ -1,6 +1,6 @@
--- Enqueue jobs that are not unique: kinds $1, args $2, queues $3, priorities $4, run_ats $5 or delays $6 in seconds, attempts $7,
--- timeouts $8 in milliseconds, backoffs $9, tags $10 (joined by line breaks), metadata $11. Returns their ids, which rise in the
--- order of the items.
+-- Enqueue jobs that are not unique: kinds $1, args $2, queues $3, priorities $4, run_ats $5 or
+-- delays $6 in seconds, attempts $7, timeouts $8 in milliseconds, backoffs $9, tags $10 (joined by
+-- line breaks), metadata $11. Returns their ids, which rise in the order of the items.
 -- locks:  nothing that exists
 with added as (
   insert into {schema}.job_body (

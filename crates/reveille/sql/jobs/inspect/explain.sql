@@ -1,4 +1,5 @@
--- Everything that is known of job $1. One whose lease has ended is ready, and its worker held it last.
+-- Everything that is known of job $1. One whose lease has ended is ready, and its worker held it
+-- last.
 -- locks:  nothing
 select
   job_body.id,

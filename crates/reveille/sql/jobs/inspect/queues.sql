@@ -1,5 +1,6 @@
--- Every queue that holds jobs or about which something is said: how many wait, are due, and run, each counted up to $1; for how
--- long the oldest has been due; and whether it is paused. A job whose lease has ended is due since then: whoever held it is lost.
+-- Every queue that holds jobs or about which something is said: how many wait, are due, and run,
+-- each counted up to $1; for how long the oldest has been due; and whether it is paused. A job
+-- whose lease has ended is due since then: whoever held it is lost.
 -- locks:  nothing
 with recursive named as (
   (select queue from {schema}.job order by queue limit 1)

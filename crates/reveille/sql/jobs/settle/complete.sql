@@ -40,7 +40,8 @@ with given as materialized (
   where $5 = 0
     and job_body.id = any (array(select id from gone))
 ), errors as (
-  -- A job that was claimed before may have errors; by the epoch, for a redrive counts attempts anew.
+  -- A job that was claimed before may have errors; by the epoch, for a redrive counts attempts
+  -- anew.
   delete from {schema}.job_error
   where $5 = 0
     and job_error.job = any (array(select id from gone where epoch > 1))

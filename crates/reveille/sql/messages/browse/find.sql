@@ -1,4 +1,5 @@
--- The newest message of the partition $1 with the transaction id $2, among its newest 4,096 segments.
+-- The newest message of the partition $1 with the transaction id $2, among its newest 4,096
+-- segments.
 -- locks:  nothing
 -- plan:   index scan using segment_pkey
 select found.seq, found.at, found.key_id is not null as sealed, queue.name as queue, partition.name as partition,

@@ -1,5 +1,6 @@
--- Tell the cursors of a newly registered group $1, in partitions above $2, at most $3 of them, what was pushed while it registered, and
--- call it settled with the last of them. Returns the last partition looked at, and whether more may follow.
+-- Tell the cursors of a newly registered group $1, in partitions above $2, at most $3 of them, what
+-- was pushed while it registered, and call it settled with the last of them. Returns the last
+-- partition looked at, and whether more may follow.
 -- locks:  the cursors, ascending; then the group's row
 with walked as materialized (
   select head.partition, head.next_seq - 1 as newest

@@ -1,5 +1,6 @@
--- Where the groups named $1 (null for all) stand in the partitions of queue $2 (null for all): those with at least $3 seconds
--- of lag (0 for all), at most $4. Rows are looked up one by one, as in messages/groups/list.sql.
+-- Where the groups named $1 (null for all) stand in the partitions of queue $2 (null for all):
+-- those with at least $3 seconds of lag (0 for all), at most $4. Rows are looked up one by one, as
+-- in messages/groups/list.sql.
 -- locks:  nothing
 select place.*
 from (

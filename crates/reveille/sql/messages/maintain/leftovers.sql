@@ -1,6 +1,7 @@
--- Remove a little, about $1 rows of a kind, of what a deleted queue has left, in case whoever deleted it did not come to the
--- end; and the groups of deleted queues, and those that somebody began to make an hour ago and nobody finished. Returns how many
--- rows went; with 0 nothing is left.
+-- Remove a little, about $1 rows of a kind, of what a deleted queue has left, in case whoever
+-- deleted it did not come to the end; and the groups of deleted queues, and those that somebody
+-- began to make an hour ago and nobody finished. Returns how many rows went; with 0 nothing is
+-- left.
 -- locks:  the heads of one queue, ascending; rows nobody uses any more
 with doomed as materialized (
   select partition.queue

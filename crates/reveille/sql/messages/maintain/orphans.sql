@@ -1,5 +1,5 @@
--- Delete cursors, in partitions above $1, at most $2 of them, whose group is gone. Returns the last partition looked at and
--- how many cursors went; nothing at the end.
+-- Delete cursors, in partitions above $1, at most $2 of them, whose group is gone. Returns the last
+-- partition looked at and how many cursors went; nothing at the end.
 -- locks:  the cursors, skipping locked ones
 with walked as materialized (
   select head.partition

@@ -1,6 +1,7 @@
--- Find partitions above $1, at most $2 of them, of which a group was never told although messages wait and nothing says that
--- they are fresh, and tell it. There should be none. Returns a row for each repair, and one without group at the end with the
--- last partition looked at; nothing when there was nothing to look at.
+-- Find partitions above $1, at most $2 of them, of which a group was never told although messages
+-- wait and nothing says that they are fresh, and tell it. There should be none. Returns a row for
+-- each repair, and one without group at the end with the last partition looked at; nothing when
+-- there was nothing to look at.
 -- locks:  the cursors, skipping locked ones
 with walked as materialized (
   select head.partition, head.queue, head.next_seq - 1 as newest, head.fresh_at

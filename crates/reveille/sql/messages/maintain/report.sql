@@ -1,4 +1,5 @@
--- Note of the chore $1 where it left off, $2, and what it did, $3 (a JSON text); with $4 it is due again at once.
+-- Note of the chore $1 where it left off, $2, and what it did, $3 (a JSON text); with $4 it is due
+-- again at once.
 -- locks:  the chore's row
 update {schema}.chore
 set mark = $2::bigint,

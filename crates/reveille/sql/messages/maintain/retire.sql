@@ -1,7 +1,9 @@
--- Move the beginning of partitions above $1, at most $2 of them, past what their queue need not keep: what is older than its
--- retention or its ttl; what every group has settled and is older than the completed retention; and, where somebody is that
--- far behind, what has waited longer than the longest wait. Returns the last partition looked at, how many moved, and by how
--- many messages; nothing at the end. Busy partitions are left for the next round.
+-- Move the beginning of partitions above $1, at most $2 of them, past what their queue need not
+-- keep: what is older than its retention or its ttl; what every group has settled and is older than
+--       the completed retention; and, where somebody is that
+-- far behind, what has waited longer than the longest wait. Returns the last partition looked at,
+-- how many moved, and by how many messages; nothing at the end. Busy partitions are left for the
+-- next round.
 -- locks:  the heads, ascending, skipping locked ones
 with walked as materialized (
   select head.partition, head.queue, head.first_seq, head.next_seq

@@ -1,6 +1,7 @@
--- Give back the space of what lies before the beginning of partitions above $1, at most $2 of them, $3 segments and about 20,000
--- messages. Returns the last partition looked at, how many segments went, and whether there is more; nothing at the end.
--- Transaction ids that grow and whose window is not over move to dedup_run. What a deleted queue left goes another way.
+-- Give back the space of what lies before the beginning of partitions above $1, at most $2 of them,
+-- $3 segments and about 20,000 messages. Returns the last partition looked at, how many segments
+-- went, and whether there is more; nothing at the end. Transaction ids that grow and whose window
+-- is not over move to dedup_run. What a deleted queue left goes another way.
 -- locks:  segments nobody reads any more
 with walked as materialized (
   select head.partition, head.queue, head.first_seq

@@ -1,4 +1,5 @@
--- Take the chore that has been due longest, among those named $2, and say that it is due again after the seconds $1.
+-- Take the chore that has been due longest, among those named $2, and say that it is due again
+-- after the seconds $1.
 -- locks:  the chore's row, skipping locked ones
 with due as materialized (
   select chore.name

@@ -1,4 +1,5 @@
--- Release what was claimed under the nonces $1 and never reached its consumer, as if it had not been; returns what it was.
+-- Release what was claimed under the nonces $1 and never reached its consumer, as if it had not
+-- been; returns what it was.
 -- locks:  the cursors, ascending
 -- plan:   index scan using cursor_nonce
 -- fences: by nonce

@@ -1,9 +1,11 @@
--- Of the groups $1, each in any partition or in the partition $2: whether group and queue are there, in how many seconds it has
--- something to claim (negative: since when; null: nothing, or a pause), and the name of its queue if somebody's transaction
--- has sent it something that is not in the log yet. Plain is a queue that neither delays nor drops.
--- $3 since when: 'epoch' for whatever comes next; any other time for what is due since then and until now, no more. How long it
--- took, in seconds; how many entries of the indexes of what is due and fresh were read for it, dead ones too; and before which
--- time nothing is left that is due or fresh, but for what is committed more than a second late.
+-- Of the groups $1, each in any partition or in the partition $2: whether group and queue are
+-- there, in how many seconds it has something to claim (negative: since when; null: nothing, or a
+-- pause), and the name of its queue if somebody's transaction has sent it something that is not in
+-- the log yet. Plain is a queue that neither delays nor drops. $3 since when: 'epoch' for whatever
+-- comes next; any other time for what is due since then and until now, no more. How long it took,
+-- in seconds; how many entries of the indexes of what is due and fresh were read for it, dead ones
+-- too; and before which time nothing is left that is due or fresh, but for what is committed more
+-- than a second late.
 -- locks:  nothing
 -- plan:   index scan using cursor_due
 select asked.o::int as o,

@@ -1,7 +1,9 @@
--- What has come into being, or gone: queues called $1 that are there ('queue'); partitions called $3 of the queues $2 that
--- are there, or whose queue is not ('partition'); and the queues of each namespace $4 and task $5, null for any ('space').
--- Answers by place in the question. `sent` is the name of a queue that is not there though the outbox has something for it: of those
--- called $1, and of those that will be in a namespace or task asked for ('sent'). Not while pushes are paused, for then nothing can be moved.
+-- What has come into being, or gone: queues called $1 that are there ('queue'); partitions called
+-- $3 of the queues $2 that are there, or whose queue is not ('partition'); and the queues of each
+-- namespace $4 and task $5, null for any ('space'). Answers by place in the question. `sent` is the
+-- name of a queue that is not there though the outbox has something for it: of those called $1, and
+-- of those that will be in a namespace or task asked for ('sent'). Not while pushes are paused, for
+-- then nothing can be moved.
 -- locks:  nothing
 with recursive moving as materialized (
   select not exists (select from {schema}.switch where switch.name = 'push_paused' and switch.engaged) as possible

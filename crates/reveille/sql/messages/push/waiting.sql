@@ -1,4 +1,5 @@
--- How many messages wait in the queues $1 for the slowest of their groups; all that are kept when there is no group.
+-- How many messages wait in the queues $1 for the slowest of their groups; all that are kept when
+-- there is no group.
 -- locks:  nothing
 select head.queue,
        sum(greatest(head.next_seq - 1 - greatest(coalesce(slowest.committed, 0), head.first_seq - 1), 0))::bigint as waiting

@@ -1,5 +1,5 @@
--- Delete the queue $1: from now on nobody finds it, and what was pushed to it is gone. Its rows are removed afterwards, see
--- messages/queue/leftovers.sql.
+-- Delete the queue $1: from now on nobody finds it, and what was pushed to it is gone. Its rows are
+-- removed afterwards, see messages/queue/leftovers.sql.
 -- locks:  the queue's row; the outbox rows of that name
 with gone as (
   delete from {schema}.queue where queue.name = $1::text returning queue.id

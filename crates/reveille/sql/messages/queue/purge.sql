@@ -1,5 +1,5 @@
--- Forget every message of the queue $1, whether or not somebody has it: nothing pushed so far is delivered again. Returns how
--- many messages that were.
+-- Forget every message of the queue $1, whether or not somebody has it: nothing pushed so far is
+-- delivered again. Returns how many messages that were.
 -- locks:  the heads, ascending; the outbox rows of that name
 with held as materialized (
   select head.partition

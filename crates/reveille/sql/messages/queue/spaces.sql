@@ -1,5 +1,5 @@
--- The queues of namespace $1 and task $2, each null for any, the first to be served first; $3 at most. Columns as in
--- messages/queue/find.sql.
+-- The queues of namespace $1 and task $2, each null for any, the first to be served first; $3 at
+-- most. Columns as in messages/queue/find.sql.
 -- locks:  nothing
 select queue.id, queue.uid, queue.name, queue.namespace, queue.task, queue.priority, queue.max_size,
        extract(epoch from queue.lease)::float8 as lease_s,

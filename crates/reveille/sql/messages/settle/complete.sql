@@ -1,6 +1,7 @@
--- Ack whole leases: $1 partition, $2 group, $3 nonce, $4 the last sequence of the lease, $5 whether to refuse an ended one
--- (parallel arrays, a lease once). The commit waits for the disk unless every queue concerned has relaxed acks. Leases that
--- were lost, or are acked only in part, are not returned: those go to messages/settle/rest.sql.
+-- Ack whole leases: $1 partition, $2 group, $3 nonce, $4 the last sequence of the lease, $5 whether
+-- to refuse an ended one (parallel arrays, a lease once). The commit waits for the disk unless
+-- every queue concerned has relaxed acks. Leases that were lost, or are acked only in part, are not
+-- returned: those go to messages/settle/rest.sql.
 -- locks:  the cursors, ascending
 -- plan:   index scan backward using cursor_place
 -- fences: by the nonce of the claim

@@ -1,4 +1,5 @@
--- Which partitions the leases $1 (nonces) still hold: for releasing what a caller knows only by its lease.
+-- Which partitions the leases $1 (nonces) still hold: for releasing what a caller knows only by its
+-- lease.
 -- locks:  nothing
 -- plan:   index scan using cursor_nonce
 select cursor.nonce, cursor.partition, cursor.grp, head.queue

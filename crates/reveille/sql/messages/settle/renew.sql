@@ -1,5 +1,6 @@
--- Renew every partition of the leases $1 (nonces) for the seconds $2 (parallel; null for the queue's own lease), never
--- shorter than they are. Where $3 says so (parallel), an ended lease is refused.
+-- Renew every partition of the leases $1 (nonces) for the seconds $2 (parallel; null for the
+-- queue's own lease), never shorter than they are. Where $3 says so (parallel), an ended lease is
+-- refused.
 -- locks:  the cursors, ascending
 -- plan:   index scan using cursor_nonce
 -- fences: by nonce

@@ -1,4 +1,5 @@
--- The names under which something was noted, the latest first: at most $1, after skipping $2; with how many there are.
+-- The names under which something was noted, the latest first: at most $1, after skipping $2; with
+-- how many there are.
 -- locks:  nothing
 select named.name, count(*) as traces, count(distinct (trace.partition, trace.transaction_id)) as messages,
        max(trace.at) as last_at, count(*) over () as total

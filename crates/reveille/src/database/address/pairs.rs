@@ -75,7 +75,8 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// The tokens of a `key=value` string: values may be quoted with `'`, and `\` takes the next character as it is.
+/// The tokens of a `key=value` string: values may be quoted with `'`, and `\` takes the next
+/// character as it is.
 struct Words<'a>(std::iter::Peekable<std::str::Chars<'a>>);
 
 impl Words<'_> {

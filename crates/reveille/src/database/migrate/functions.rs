@@ -1,10 +1,10 @@
 //! Keeps the functions for other languages as this program carries them.
 //!
-//! A function is replaced whole when the hash of its text differs from the recorded one; grants on it survive. Old
-//! signatures under its name are dropped, and so are functions that are no longer carried. An older release leaves alone
-//! what a newer one wrote, and a program on a schema newer than its own touches nothing. What somebody else made
-//! under a name we need is never replaced or dropped: if it was there first, the migration is refused. Ours are known by
-//! their comment.
+//! A function is replaced whole when the hash of its text differs from the recorded one; grants on
+//! it survive. Old signatures under its name are dropped, and so are functions that are no longer
+//! carried. An older release leaves alone what a newer one wrote, and a program on a schema newer
+//! than its own touches nothing. What somebody else made under a name we need is never replaced or
+//! dropped: if it was there first, the migration is refused. Ours are known by their comment.
 
 use std::collections::HashMap;
 

@@ -1,8 +1,9 @@
 //! The migrations as one text that a human can read, review and run with psql.
 //!
-//! Promises the same result as [`super::Migrator::up`] on a schema at the given version, with the same bookkeeping, so
-//! that a program started afterwards finds nothing left to do. On a schema at another version it changes nothing, also
-//! where psql goes on after an error: each transaction first asks for the version that it builds on.
+//! Promises the same result as [`super::Migrator::up`] on a schema at the given version, with the
+//! same bookkeeping, so that a program started afterwards finds nothing left to do. On a schema at
+//! another version it changes nothing, also where psql goes on after an error: each transaction
+//! first asks for the version that it builds on.
 
 use std::fmt::Write;
 
@@ -13,7 +14,8 @@ use crate::database::statements::{RECORD, RECORD_FUNCTION};
 
 /// Everything after version `from`; 0 for all.
 pub(crate) fn script(source: &SchemaSource, schema: &SchemaName, from: i32) -> String {
-    // An older schema cannot be upgraded: its version is not the one that the first transaction asks for.
+    // An older schema cannot be upgraded: its version is not the one that the first transaction
+    // asks for.
     let from = if from == 0 { 0 } else { from.max(source.oldest()) };
     let mut text = String::new();
     // As in sessions of our own: what a table or function means is decided when it is made.
@@ -24,7 +26,8 @@ pub(crate) fn script(source: &SchemaSource, schema: &SchemaName, from: i32) -> S
     if from == 0 {
         let _ = writeln!(text, "{}", render("create schema if not exists {schema};\n", schema));
     }
-    // On a new schema the first transaction makes the tables in which versions are recorded; it fails where they are.
+    // On a new schema the first transaction makes the tables in which versions are recorded; it
+    // fails where they are.
     let mut first = Some(if from == 0 { render(BOOKKEEPING, schema) } else { expected(schema, from) });
     for migration in source.migrations.iter().filter(|migration| migration.version > from) {
         let version = migration.version.to_string();

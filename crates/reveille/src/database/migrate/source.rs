@@ -10,7 +10,8 @@ use crate::database::schema_name::SchemaName;
 /// Everything that makes a schema.
 #[derive(Debug)]
 pub struct SchemaSource {
-    /// In order, numbered without gaps. A schema that holds an older one than the first of these cannot be upgraded.
+    /// In order, numbered without gaps. A schema that holds an older one than the first of these
+    /// cannot be upgraded.
     pub migrations: &'static [Migration],
     /// Functions for other languages.
     pub functions: &'static [Function],
@@ -29,7 +30,8 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
-/// One function for other languages; its file creates it under its own name, perhaps with several signatures.
+/// One function for other languages; its file creates it under its own name, perhaps with several
+/// signatures.
 #[derive(Debug)]
 pub struct Function {
     /// Its name, without the schema.
@@ -38,7 +40,8 @@ pub struct Function {
     pub sql: &'static str,
 }
 
-/// Makes the tables in which migrations and functions are recorded, together with a schema's first migration.
+/// Makes the tables in which migrations and functions are recorded, together with a schema's first
+/// migration.
 pub(crate) const BOOKKEEPING: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/database/migrate/bookkeeping.sql"));
 

@@ -1,7 +1,8 @@
 //! Where a schema stands, and whether this program can work with it.
 //!
-//! A program runs with the schema it was built for and with the next one, so that an upgrade can roll: first the schema,
-//! then the programs one by one. The judgement is pure; [`Applied::read`] is the only question asked.
+//! A program runs with the schema it was built for and with the next one, so that an upgrade can
+//! roll: first the schema, then the programs one by one. The judgement is pure; [`Applied::read`]
+//! is the only question asked.
 
 use std::time::SystemTime;
 

@@ -1,8 +1,9 @@
 //! Removes what we made, and only that.
 //!
-//! Each migration recorded what it made, so our objects can be told from those of others that live in the schema.
-//! Carefully: refuses when others live there or depend on ours. Forced: drops ours and whatever depends on them, and
-//! leaves the rest where it is. The schema itself goes when it is empty.
+//! Each migration recorded what it made, so our objects can be told from those of others that live
+//! in the schema. Carefully: refuses when others live there or depend on ours. Forced: drops ours
+//! and whatever depends on them, and leaves the rest where it is. The schema itself goes when it is
+//! empty.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -88,7 +89,8 @@ async fn sort(transaction: &Transaction<'_>, schema: &str) -> Result<(Vec<Object
 /// Drop kind by kind, all of a kind at once, so that they may refer to each other.
 async fn drop_all(transaction: &Transaction<'_>, ours: &[Object], how: Uninstall) -> Result<(), DatabaseError> {
     let with = if how == Uninstall::Forced { "cascade" } else { "restrict" };
-    // Functions may take a table's row as a parameter, so they go before tables; those of triggers go after them.
+    // Functions may take a table's row as a parameter, so they go before tables; those of triggers
+    // go after them.
     let turn = |object: &Object| (object.of_trigger, object.kind != "function", object.kind.clone());
     let turns: BTreeSet<_> = ours.iter().map(turn).collect();
     for next in turns {

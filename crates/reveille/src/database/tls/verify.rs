@@ -67,8 +67,8 @@ pub(super) enum Name {
     TheServers,
 }
 
-/// Believes a certificate from a trusted issuer, and one that is trusted itself although it is an authority's own: so are
-/// those made as PostgreSQL's documentation shows.
+/// Believes a certificate from a trusted issuer, and one that is trusted itself although it is an
+/// authority's own: so are those made as PostgreSQL's documentation shows.
 #[derive(Debug)]
 pub(super) struct KnownIssuer {
     strict: Arc<WebPkiServerVerifier>,
@@ -96,7 +96,8 @@ impl ServerCertVerifier for KnownIssuer {
         let Err(Error::InvalidCertificate(refused)) = &verdict else { return verdict };
         let any_name = self.name == Name::Any;
         match refused {
-            // The name is looked at last, after issuer, dates and use, so nothing else is wrong with it.
+            // The name is looked at last, after issuer, dates and use, so nothing else is wrong
+            // with it.
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } if any_name => {}
             // The dates are looked at before the use.
             refused if is_an_authoritys_own(refused) && self.named.iter().any(|named| named == end_entity) => {
@@ -132,7 +133,8 @@ impl ServerCertVerifier for KnownIssuer {
     }
 }
 
-/// Whether a server shows a certificate that is made to issue others. The TLS library has no word of its own for it.
+/// Whether a server shows a certificate that is made to issue others. The TLS library has no word
+/// of its own for it.
 pub(super) fn is_an_authoritys_own(refused: &CertificateError) -> bool {
     matches!(refused, CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity"))
 }

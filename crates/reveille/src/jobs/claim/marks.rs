@@ -1,11 +1,12 @@
 //! Where a claim begins to read, and when it may read from further back.
 //!
-//! Claims leave dead entries at the head of a queue's index. Vacuum removes them, but not while a transaction elsewhere keeps an old
-//! snapshot: then every claim would read all of them again, and throughput would fall from minute to minute. So the place of the
-//! last job taken is remembered for each priority, and a look may begin there. What was committed late, given back or moved lies
-//! below it. A look from a little before the mark finds what was due lately and committed since, as nearly all of it is; a look
-//! from the start finds everything. Each kind may take a twentieth of the time: while they are fast, as they nearly always are,
-//! every look is one from the start.
+//! Claims leave dead entries at the head of a queue's index. Vacuum removes them, but not while a
+//! transaction elsewhere keeps an old snapshot: then every claim would read all of them again, and
+//! throughput would fall from minute to minute. So the place of the last job taken is remembered
+//! for each priority, and a look may begin there. What was committed late, given back or moved lies
+//! below it. A look from a little before the mark finds what was due lately and committed since, as
+//! nearly all of it is; a look from the start finds everything. Each kind may take a twentieth of
+//! the time: while they are fast, as they nearly always are, every look is one from the start.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -20,7 +21,8 @@ const FAST: Duration = Duration::from_millis(4);
 const FAST_JOB: Duration = Duration::from_micros(60);
 /// How long nobody looks from the start at most.
 const REST_MAX_START: Duration = Duration::from_secs(5);
-/// How far before the mark lies what was due lately. Longer than an ordinary transaction that enqueues stays open.
+/// How far before the mark lies what was due lately. Longer than an ordinary transaction that
+/// enqueues stays open.
 const LATELY: Duration = Duration::from_secs(10);
 
 /// From where a look reads.

@@ -2,8 +2,9 @@
 
 use crate::jobs::bell::Queue;
 
-/// Each queue's share of `want`, by its weight, in the order in which they are served. The order is drawn, the heavier the more
-/// often first, so that what rounding gives to the first is fair in the long run; a share is never nothing.
+/// Each queue's share of `want`, by its weight, in the order in which they are served. The order is
+/// drawn, the heavier the more often first, so that what rounding gives to the first is fair in the
+/// long run; a share is never nothing.
 pub(super) fn shares(queues: &[Queue], want: usize, weight: impl Fn(&str) -> u32) -> Vec<(Queue, usize)> {
     let total: u64 = queues.iter().map(|queue| u64::from(weight(queue))).sum();
     let share = |queue: &Queue| {
@@ -12,7 +13,8 @@ pub(super) fn shares(queues: &[Queue], want: usize, weight: impl Fn(&str) -> u32
     };
     let mut drawn: Vec<(f64, Queue, usize)> = queues
         .iter()
-        // The smallest of draws from exponential distributions: first with a chance in proportion to the weight.
+        // The smallest of draws from exponential distributions: first with a chance in proportion
+        // to the weight.
         .map(|queue| {
             (-(1.0 - fastrand::f64()).ln() / f64::from(weight(queue).max(1)), Queue::clone(queue), share(queue))
         })

@@ -1,7 +1,7 @@
 //! Enqueue thousands as part of a transaction that is the caller's own, by COPY.
 //!
-//! Copies what is not unique: such jobs have no rule but those that [`NewJob::check`] and the tables know. Unique ones are few,
-//! and go the way that asks who has their key.
+//! Copies what is not unique: such jobs have no rule but those that [`NewJob::check`] and the
+//! tables know. Unique ones are few, and go the way that asks who has their key.
 
 use std::pin::pin;
 use std::time::SystemTime;
@@ -35,12 +35,13 @@ const BODY: [Type; 11] = [
 const JOB: [Type; 5] = [Type::INT8, Type::TIMESTAMPTZ, Type::INT2, Type::INT2, Type::TEXT];
 
 impl Jobs {
-    /// As [`enqueue_in`](Self::enqueue_in), by COPY: for thousands of jobs at once. The jobs exist if and when the transaction
-    /// commits, and are woken for then; what comes of each is answered in their order.
+    /// As [`enqueue_in`](Self::enqueue_in), by COPY: for thousands of jobs at once. The jobs exist
+    /// if and when the transaction commits, and are woken for then; what comes of each is answered
+    /// in their order.
     ///
-    /// A job that cannot be one refuses the call before anything is sent. Unique jobs among them go the way of `enqueue_in`. The
-    /// transaction's role must be able to read the sequence of the ids, and its connection must be a direct one or a pooler that
-    /// knows prepared statements.
+    /// A job that cannot be one refuses the call before anything is sent. Unique jobs among them go
+    /// the way of `enqueue_in`. The transaction's role must be able to read the sequence of the
+    /// ids, and its connection must be a direct one or a pooler that knows prepared statements.
     pub async fn enqueue_copy_in(
         &self,
         transaction: &Transaction<'_>,

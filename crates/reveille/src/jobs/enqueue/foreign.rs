@@ -14,11 +14,11 @@ use crate::jobs::new_job::NewJob;
 use crate::jobs::statements::ENQUEUE_CAREFULLY;
 
 impl Jobs {
-    /// Enqueue as part of the caller's own transaction: the jobs exist if and when it commits, and are woken for then. A
-    /// transaction that is rolled back leaves none and wakes nobody.
+    /// Enqueue as part of the caller's own transaction: the jobs exist if and when it commits, and
+    /// are woken for then. A transaction that is rolled back leaves none and wakes nobody.
     ///
-    /// A job that cannot be one refuses the call before anything is sent. Needs a connection to this database whose role may use the
-    /// schema.
+    /// A job that cannot be one refuses the call before anything is sent. Needs a connection to
+    /// this database whose role may use the schema.
     pub async fn enqueue_in<C>(&self, client: &C, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, JobsError>
     where
         C: GenericClient + Sync,

@@ -12,7 +12,8 @@ const FALLBACK_INTERVAL: &str = "REVEILLE_FALLBACK_INTERVAL_S";
 const STARTUP_SCAN: &str = "REVEILLE_STARTUP_SCAN";
 
 impl JobsOptions {
-    /// The defaults, but for what an environment says otherwise: `JobsOptions::from_environment(|name| std::env::var(name).ok())`.
+    /// The defaults, but for what an environment says otherwise:
+    /// `JobsOptions::from_environment(|name| std::env::var(name).ok())`.
     ///
     /// | variable | sets |
     /// |---|---|

@@ -1,8 +1,8 @@
 //! A claim on its way to a worker.
 //!
-//! Owns the sign by which a drain knows that one is under way: it lives from before the claim is sent until its jobs are in the
-//! worker's hands or given back. Taken before the worker is asked how many jobs it wants, so that a drain either is seen then or
-//! sees it.
+//! Owns the sign by which a drain knows that one is under way: it lives from before the claim is
+//! sent until its jobs are in the worker's hands or given back. Taken before the worker is asked
+//! how many jobs it wants, so that a drain either is seen then or sees it.
 
 use std::sync::Arc;
 use std::time::Duration;

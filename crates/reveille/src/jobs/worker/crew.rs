@@ -15,7 +15,8 @@ use crate::jobs::bell::Queue;
 use crate::jobs::handler::{Handler, Hook};
 use crate::jobs::job::Held;
 
-/// How many attempts may have ended without being recorded yet, beyond the slots: what a slow disk may hold up.
+/// How many attempts may have ended without being recorded yet, beyond the slots: what a slow disk
+/// may hold up.
 const UNRECORDED_MAX: usize = 2048;
 
 pub(in crate::jobs) struct Crew {

@@ -1,6 +1,7 @@
 //! Keeps the leases of the jobs that are held, and learns which of them should stop.
 //!
-//! Sleeps while nothing is held for long: jobs that are over within a third of their lease are never renewed.
+//! Sleeps while nothing is held for long: jobs that are over within a third of their lease are
+//! never renewed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,8 +1,10 @@
-//! The keys that may be waited for, by what a hint can say about them; and where something became claimable lately.
+//! The keys that may be waited for, by what a hint can say about them; and where something became
+//! claimable lately.
 //!
-//! Promises that a key which is waited for, or known to be empty, is found by every hint about it; or that nothing is said to be
-//! found at all: with more keys than fit, hints ring everything. Promises also that to meet one more key costs the same however
-//! many there are: every pop comes here, and pushes wait for it. So keys are forgotten one by one, the one that nobody came for
+//! Promises that a key which is waited for, or known to be empty, is found by every hint about it;
+//! or that nothing is said to be found at all: with more keys than fit, hints ring everything.
+//! Promises also that to meet one more key costs the same however many there are: every pop comes
+//! here, and pushes wait for it. So keys are forgotten one by one, the one that nobody came for
 //! longest first; with it the hub forgets that it was empty.
 
 use std::collections::{HashMap, HashSet};
@@ -19,7 +21,8 @@ use crate::messages::key::Key;
 
 /// More keys than this are not told apart.
 const KEYS_MAX: usize = 100_000;
-/// Whoever came for a key waits for it in the hub a moment later, and can be asked for there. Until then the key is kept.
+/// Whoever came for a key waits for it in the hub a moment later, and can be asked for there. Until
+/// then the key is kept.
 const KEPT: Duration = Duration::from_secs(10);
 /// Keys that somebody still waits for are passed over, so many at a time, when room is looked for.
 const PASSED_MAX: usize = 64;
@@ -46,7 +49,8 @@ struct Overflown {
 }
 
 impl Known {
-    /// Somebody is about to wait for these. `forgets` makes the hub forget a key, and answers whether nobody waits for it.
+    /// Somebody is about to wait for these. `forgets` makes the hub forget a key, and answers
+    /// whether nobody waits for it.
     pub(super) fn meet(&mut self, keys: &[Key], forgets: impl Fn(&Key) -> bool) {
         let now = Instant::now();
         for key in keys {
@@ -60,8 +64,8 @@ impl Known {
         }
     }
 
-    /// Whether it is time to find room for everything that is waited for. Not while keys may be on their way to the hub that were
-    /// not remembered: nobody could say which.
+    /// Whether it is time to find room for everything that is waited for. Not while keys may be on
+    /// their way to the hub that were not remembered: nobody could say which.
     pub(super) fn may_recover(&self) -> bool {
         let now = Instant::now();
         let due = |it: &Overflown| now.duration_since(it.at) >= KEPT && now.duration_since(it.tried) >= RECOVERED_EVERY;

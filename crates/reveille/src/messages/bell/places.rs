@@ -33,7 +33,8 @@ pub(in crate::messages) struct News {
 pub(super) struct Recent {
     order: VecDeque<PartitionId>,
     held: HashSet<PartitionId>,
-    /// Nothing was left out for want of room. Not so for a group that was only just met: who knows what was said before.
+    /// Nothing was left out for want of room. Not so for a group that was only just met: who knows
+    /// what was said before.
     whole: bool,
 }
 

@@ -1,7 +1,9 @@
-//! What is remembered, within bounds, and forgotten when it becomes too much: what nobody used for longest.
+//! What is remembered, within bounds, and forgotten when it becomes too much: what nobody used for
+//! longest.
 //!
-//! Promises that learning, using and forgetting one thing costs the same however much is remembered: the way of every push and
-//! pop leads through here, under one lock. A queue that is forgotten takes its own partitions with it, and looks at no others.
+//! Promises that learning, using and forgetting one thing costs the same however much is
+//! remembered: the way of every push and pop leads through here, under one lock. A queue that is
+//! forgotten takes its own partitions with it, and looks at no others.
 
 use std::collections::HashMap;
 use std::hash::RandomState;

@@ -1,16 +1,21 @@
 //! The first pop of a group: a row for the group, and a cursor for each partition.
 //!
-//! Promises that no statement writes more than some cursors, however many partitions there are, and that it holds nobody up: the
-//! queue's row, which whoever makes a partition needs, is held for a moment at the beginning and at the end.
+//! Promises that no statement writes more than some cursors, however many partitions there are, and
+//! that it holds nobody up: the queue's row, which whoever makes a partition needs, is held for a
+//! moment at the beginning and at the end.
 //!
 //! What may come between the steps, and why nothing is lost:
-//! - A partition is made. Its number is above `through`, for whoever registers waits first until none is on its way; the last step,
-//!   which holds the queue's row again, makes a cursor for each of those. The group begins at their beginning.
-//! - A message is pushed to a partition that has its cursor. If it is told to the other groups before this one is known to the queue,
-//!   nobody tells this one but the catching up, which comes after that.
-//! - The process dies, or its client goes away. What was made stays, under a group that nobody finds. The next pop of the group, on any
-//!   node, goes on with it; if none comes, upkeep removes it after an hour.
-//! - Two make the same group. A cursor is made once, and whoever comes second finds it made; in one process the second waits.
+//! - A partition is made. Its number is above `through`, for whoever registers waits first until
+//!   none is on its way; the last step, which holds the queue's row again, makes a cursor for each
+//!   of those. The group begins at their beginning.
+//! - A message is pushed to a partition that has its cursor. If it is told to the other groups
+//!   before this one is known to the queue, nobody tells this one but the catching up, which comes
+//!   after that.
+//! - The process dies, or its client goes away. What was made stays, under a group that nobody
+//!   finds. The next pop of the group, on any node, goes on with it; if none comes, upkeep removes
+//!   it after an hour.
+//! - Two make the same group. A cursor is made once, and whoever comes second finds it made; in one
+//!   process the second waits.
 //!
 //! Next: [`super::super::pop`].
 
@@ -45,7 +50,8 @@ impl Registrar {
         Self { ground: Arc::clone(ground), turns: Mutex::default() }
     }
 
-    /// The group's id; `None` when the queue is gone. Each step takes a connection and gives it back: other first pops come between.
+    /// The group's id; `None` when the queue is gone. Each step takes a connection and gives it
+    /// back: other first pops come between.
     pub(super) async fn found_or_registered(
         &self,
         queue: NamedQueue<'_>,
@@ -104,8 +110,9 @@ impl Registrar {
         Ok(row.is_some_and(|row| row.get("known")).then_some(group))
     }
 
-    /// In transactions of their own, after the group is visible to everybody: what was spread to the other groups before that, this one is
-    /// told of now. Whoever finds a group unsettled does it for one that died in between.
+    /// In transactions of their own, after the group is visible to everybody: what was spread to
+    /// the other groups before that, this one is told of now. Whoever finds a group unsettled does
+    /// it for one that died in between.
     async fn catch_up(&self, group: i32) -> Result<(), MessagesError> {
         let mut after = 0;
         loop {
@@ -127,7 +134,8 @@ impl Registrar {
     }
 }
 
-/// The right to make a group, in this process. Whoever waits for it next has the same lock; with the last one it goes.
+/// The right to make a group, in this process. Whoever waits for it next has the same lock; with
+/// the last one it goes.
 struct Turn<'r> {
     registrar: &'r Registrar,
     group: GroupId,

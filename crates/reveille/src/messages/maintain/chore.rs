@@ -113,7 +113,8 @@ async fn reconcile(
     Ok(last)
 }
 
-/// Cursors of deleted groups partition by partition; then deleted queues, a little more with every step.
+/// Cursors of deleted groups partition by partition; then deleted queues, a little more with every
+/// step.
 async fn clear(connection: &Connection, mark: i32, done: &mut Upkeep) -> Result<Option<i32>, DatabaseError> {
     if let Some(row) = connection.query_opt(&ORPHANS, &[&mark, &PARTITIONS]).await? {
         done.leftovers += count(&row, "cursors");

@@ -13,12 +13,14 @@ use crate::messages::push::{Entry, PushItem};
 use crate::messages::statements::PUSH_ITEMS;
 
 impl Messages {
-    /// Push as part of the caller's own transaction: the messages exist if and when it commits, and are woken for then. In
-    /// their partitions they stand in the order in which transactions were committed, as far as that can be seen from
-    /// outside. Returns their ids. A transaction id that was seen before is dropped silently, after the commit.
+    /// Push as part of the caller's own transaction: the messages exist if and when it commits, and
+    /// are woken for then. In their partitions they stand in the order in which transactions were
+    /// committed, as far as that can be seen from outside. Returns their ids. A transaction id that
+    /// was seen before is dropped silently, after the commit.
     ///
-    /// Holds nothing that others wait for, however long the transaction stays open. An item that cannot be stored refuses
-    /// the call, before anything is sent. Needs a connection to this database whose role may use the schema.
+    /// Holds nothing that others wait for, however long the transaction stays open. An item that
+    /// cannot be stored refuses the call, before anything is sent. Needs a connection to this
+    /// database whose role may use the schema.
     pub async fn push_in<C>(&self, client: &C, items: Vec<PushItem>) -> Result<Vec<MessageId>, MessagesError>
     where
         C: GenericClient + Sync,
@@ -54,8 +56,9 @@ impl Messages {
         Ok(foreign.ids())
     }
 
-    /// A transaction in which something was pushed to these queues was committed: wake whoever waits. Not needed, for the
-    /// commit itself notifies; but for a queue that is marked quiet it does not, and this is a little faster.
+    /// A transaction in which something was pushed to these queues was committed: wake whoever
+    /// waits. Not needed, for the commit itself notifies; but for a queue that is marked quiet it
+    /// does not, and this is a little faster.
     pub async fn pushed_in(&self, queues: &[QueueName]) -> Result<(), MessagesError> {
         let ground = &self.parts.ground;
         for name in queues {

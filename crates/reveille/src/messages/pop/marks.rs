@@ -1,10 +1,13 @@
-//! Where a search begins to read what is due and what is fresh, and when it may read from the start.
+//! Where a search begins to read what is due and what is fresh, and when it may read from the
+//! start.
 //!
-//! Claims, acks and pushes leave dead entries behind in the indexes of what is due and what is fresh. Vacuum removes them, but not while a transaction
-//! elsewhere keeps an old snapshot: then every search would read all of them again. So a search that had to read long is a mark:
-//! for a while the next ones begin where it saw that nothing is left before. Before the mark can lie only what was committed more
-//! than a second after it was stamped; the next search from the start finds that, and whoever waits is woken for it. Such
-//! searches may take a twentieth of the time: while they are fast, as they nearly always are, every search is one.
+//! Claims, acks and pushes leave dead entries behind in the indexes of what is due and what is
+//! fresh. Vacuum removes them, but not while a transaction elsewhere keeps an old snapshot: then
+//! every search would read all of them again. So a search that had to read long is a mark: for a
+//! while the next ones begin where it saw that nothing is left before. Before the mark can lie only
+//! what was committed more than a second after it was stamped; the next search from the start finds
+//! that, and whoever waits is woken for it. Such searches may take a twentieth of the time: while
+//! they are fast, as they nearly always are, every search is one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -14,8 +17,8 @@ use crate::rest;
 
 /// Before everything.
 pub(super) const START: SystemTime = SystemTime::UNIX_EPOCH;
-/// To read so few entries costs nothing worth saving. Entries, not time: on a busy machine everything takes long, and whoever
-/// waits would look again and again for nothing.
+/// To read so few entries costs nothing worth saving. Entries, not time: on a busy machine
+/// everything takes long, and whoever waits would look again and again for nothing.
 const FEW: i64 = 1000;
 /// More groups than this are not remembered.
 const GROUPS_MAX: usize = 50_000;

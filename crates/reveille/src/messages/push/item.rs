@@ -39,8 +39,8 @@ impl PushItem {
         self
     }
 
-    /// What the producer calls it: within the queue's window a partition takes each id once. At most 1024 bytes. Default:
-    /// the message's own id, which is new.
+    /// What the producer calls it: within the queue's window a partition takes each id once. At
+    /// most 1024 bytes. Default: the message's own id, which is new.
     #[must_use]
     pub fn transaction_id(mut self, id: impl Into<String>) -> Self {
         self.transaction_id = Some(id.into());
@@ -70,7 +70,8 @@ pub struct Pushed {
     pub id: MessageId,
     /// What the producer called it, if it did: see [`transaction_id`](Self::transaction_id).
     pub named: Option<String>,
-    /// Its partition, as the outside world knows it; `None` while pushes are paused, for then it may not be there yet.
+    /// Its partition, as the outside world knows it; `None` while pushes are paused, for then it
+    /// may not be there yet.
     pub partition_uid: Option<PartitionUid>,
     /// What happened.
     pub outcome: PushOutcome,
@@ -82,8 +83,8 @@ pub struct Pushed {
 pub enum PushOutcome {
     /// It is in its partition.
     Stored {
-        /// Its place there, counted from 1. Zero if it was stored, and consumed and removed, before a lost answer could be
-        /// made good.
+        /// Its place there, counted from 1. Zero if it was stored, and consumed and removed, before
+        /// a lost answer could be made good.
         seq: i64,
     },
     /// Its transaction id was seen before; nothing was stored.

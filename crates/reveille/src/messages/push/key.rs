@@ -3,9 +3,9 @@
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid, Version};
 
-/// The id itself when it is written as a UUID is (clients send ids that grow, and those fill an index from one end); else a
-/// UUID of version 8 made of its hash. A UUID that has version 8 itself is hashed, so that nobody can choose a key. The SQL
-/// function `dedup_key` does the same.
+/// The id itself when it is written as a UUID is (clients send ids that grow, and those fill an
+/// index from one end); else a UUID of version 8 made of its hash. A UUID that has version 8 itself
+/// is hashed, so that nobody can choose a key. The SQL function `dedup_key` does the same.
 pub(super) fn dedup_key(transaction_id: &str) -> Uuid {
     match Uuid::try_parse(transaction_id) {
         Ok(id) if is_plain(transaction_id) && id.get_version() != Some(Version::Custom) => id,

@@ -1,8 +1,9 @@
 //! New queues and partitions are made before a push stands in line with the others.
 //!
-//! Owns the batcher that makes them, with a connection of its own: many callers' new names are one statement, and a call with
-//! very many of them keeps nobody waiting who brings none, and others with new names for one statement at most. What is deleted
-//! between here and the flush, the flush makes anew.
+//! Owns the batcher that makes them, with a connection of its own: many callers' new names are one
+//! statement, and a call with very many of them keeps nobody waiting who brings none, and others
+//! with new names for one statement at most. What is deleted between here and the flush, the flush
+//! makes anew.
 //!
 //! Next: [`super::flush`].
 
@@ -37,7 +38,8 @@ impl Maker {
         Self { ground: Arc::clone(ground), lane }
     }
 
-    /// Every entry gets its partition; what is not there is made. One that cannot be made refuses its entries.
+    /// Every entry gets its partition; what is not there is made. One that cannot be made refuses
+    /// its entries.
     pub(super) async fn place(&self, entries: &mut [Entry]) {
         let mut unknown: HashMap<PartitionPath, Vec<usize>> = HashMap::new();
         for index in self.ground.recall(entries) {
@@ -86,7 +88,8 @@ impl Ground {
             if entry.verdict.is_some() || entry.place.is_some() {
                 continue;
             }
-            // Of a neighbour that is answered already, a twin for one, the place may be that of a queue that is gone.
+            // Of a neighbour that is answered already, a twin for one, the place may be that of a
+            // queue that is gone.
             let neighbour = before.last().filter(|last| last.verdict.is_none() && last.is_for_the_same(entry));
             entry.place = match neighbour.and_then(|last| last.place.clone()) {
                 Some(place) => Some(place),
@@ -122,7 +125,8 @@ impl Work for Making {
     ) -> Result<Vec<Self::Answer>, Failed<PartitionPath>> {
         match self.ground.catalog.make(connection, &wanted).await {
             Ok(made) => {
-                // Whoever waits for a queue or a partition that was not there looks for its name again.
+                // Whoever waits for a queue or a partition that was not there looks for its name
+                // again.
                 self.ground.bell.new_queue();
                 Ok(made)
             }

@@ -1,7 +1,7 @@
 //! A large call stands in line portion by portion.
 //!
-//! Promises that what others bring comes between two portions, and that the order within the call is kept: what follows something
-//! that was not stored is not stored either, as within one portion.
+//! Promises that what others bring comes between two portions, and that the order within the call
+//! is kept: what follows something that was not stored is not stored either, as within one portion.
 
 use std::collections::HashSet;
 

@@ -39,7 +39,8 @@ pub struct QueueDescription {
     pub quiet: bool,
     pub paused: bool,
     pub echo: String,
-    /// How many partitions it has; counted up to 10,000, and not at all when it was just configured.
+    /// How many partitions it has; counted up to 10,000, and not at all when it was just
+    /// configured.
     pub partitions: Option<i64>,
     /// How many messages those partitions keep, consumed or not.
     pub messages: Option<i64>,

@@ -39,11 +39,13 @@ macro_rules! queue_options {
 queue_options! {
     /// How long a claim lasts. Default: 60 seconds. At least a millisecond.
     lease: Duration;
-    /// How many failures a message may have before it goes to the dead letters. Default: 3; zero for none.
+    /// How many failures a message may have before it goes to the dead letters. Default: 3; zero
+    /// for none.
     retry_limit: i64;
     /// The pause after a failure. Default: none.
     retry_delay: Duration;
-    /// How often a message may be claimed without progress, whoever died of it. Default: 25. At least 1.
+    /// How often a message may be claimed without progress, whoever died of it. Default: 25. At
+    /// least 1.
     max_deliveries: i64;
     /// Messages are hidden until they are this old. Default: zero, they are not.
     delay: Duration;
@@ -51,8 +53,9 @@ queue_options! {
     window_buffer: Duration;
     /// Messages older than this are not delivered any more. Default: zero, they are.
     ttl: Duration;
-    /// How many messages may wait for the slowest group before pushes are refused. Pushes at the same time may each come in
-    /// with a flush more, and pushes in foreign transactions are not counted. Default: zero, any number.
+    /// How many messages may wait for the slowest group before pushes are refused. Pushes at the
+    /// same time may each come in with a flush more, and pushes in foreign transactions are not
+    /// counted. Default: zero, any number.
     max_size: i64;
     /// Which queue of a namespace or task is served first: higher before lower. Default: 0.
     priority: i64;
@@ -72,7 +75,8 @@ queue_options! {
     require_lease: bool;
     /// Whether acks wait for the disk. Default: yes.
     durable_acks: bool;
-    /// Whether pushes in foreign transactions do without a notification; nodes then look from time to time. Default: no.
+    /// Whether pushes in foreign transactions do without a notification; nodes then look from time
+    /// to time. Default: no.
     quiet: bool;
     /// Whether pops find nothing for now. Default: no.
     paused: bool;
@@ -86,21 +90,24 @@ impl QueueOptions {
         self
     }
 
-    /// Which namespace the queue is in. Default: the part of its name before the first dot, if there is one.
+    /// Which namespace the queue is in. Default: the part of its name before the first dot, if
+    /// there is one.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Which task the queue serves. Default: the part of its name after the first dot, if there is one.
+    /// Which task the queue serves. Default: the part of its name after the first dot, if there is
+    /// one.
     #[must_use]
     pub fn task(mut self, task: impl Into<String>) -> Self {
         self.task = Some(task.into());
         self
     }
 
-    /// A JSON object to be kept with the queue and returned; keys that are named again are replaced. Default: empty.
+    /// A JSON object to be kept with the queue and returned; keys that are named again are
+    /// replaced. Default: empty.
     #[must_use]
     pub fn echo(mut self, object: impl Into<String>) -> Self {
         self.echo = Some(object.into());

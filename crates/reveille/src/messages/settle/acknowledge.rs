@@ -1,8 +1,10 @@
-//! Acks of messages by what their producer calls them: one call may speak of many messages, leases and partitions.
+//! Acks of messages by what their producer calls them: one call may speak of many messages, leases
+//! and partitions.
 //!
-//! Promises what the cursor of a group can keep: in one call the first message that was not completed stops everything
-//! behind it, whatever is said of the rest; messages nobody mentioned, before one that was completed, are completed with it;
-//! and a lease is charged once for a call, however many of its messages failed.
+//! Promises what the cursor of a group can keep: in one call the first message that was not
+//! completed stops everything behind it, whatever is said of the rest; messages nobody mentioned,
+//! before one that was completed, are completed with it; and a lease is charged once for a call,
+//! however many of its messages failed.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -54,8 +56,8 @@ impl Acknowledgement {
         self
     }
 
-    /// Under which lease. Default: none; then the ack is judged against whatever lease the group has, unless the queue wants
-    /// one named.
+    /// Under which lease. Default: none; then the ack is judged against whatever lease the group
+    /// has, unless the queue wants one named.
     #[must_use]
     pub fn lease(mut self, lease: LeaseId) -> Self {
         self.lease = Some(lease);
@@ -69,14 +71,16 @@ impl Acknowledgement {
         self
     }
 
-    /// What went wrong; kept with the dead letter. Default: nothing; longer than 4,000 characters is cut.
+    /// What went wrong; kept with the dead letter. Default: nothing; longer than 4,000 characters
+    /// is cut.
     #[must_use]
     pub fn error(mut self, error: impl Into<String>) -> Self {
         self.error = Some(error.into());
         self
     }
 
-    /// Refuse it when the lease it names has ended, even if nobody else has claimed since. Default: not.
+    /// Refuse it when the lease it names has ended, even if nobody else has claimed since. Default:
+    /// not.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.strict = true;
@@ -145,7 +149,8 @@ struct Item {
     error: Option<String>,
 }
 
-/// What could be found out before anything is settled: bundles, and answers to those that belong to none.
+/// What could be found out before anything is settled: bundles, and answers to those that belong to
+/// none.
 pub(in crate::messages) type Bundled = (Vec<Bundle>, Vec<(usize, Settled)>);
 
 /// Find the messages, in memory or in the log, and put together what belongs to one lease.
@@ -167,7 +172,8 @@ pub(in crate::messages) async fn bundled(
             _ => unknown.push((at, said)),
         }
     }
-    // All partitions at once: those that are not there are asked for once, however many acks name them.
+    // All partitions at once: those that are not there are asked for once, however many acks name
+    // them.
     let uids = unknown.iter().map(|(_, said)| said.partition).collect();
     let partitions = ground.catalog.by_uids(&ground.database, uids).await?;
     let mut asked = Vec::with_capacity(unknown.len());
@@ -211,7 +217,8 @@ async fn resolve(
     Ok(())
 }
 
-/// An ack without lease is judged against the group's own, and from here on fenced by it like any other.
+/// An ack without lease is judged against the group's own, and from here on fenced by it like any
+/// other.
 fn found(row: &Row, partition: PartitionId, said: &Acknowledgement) -> Result<(Place, LeaseId, i64), Settled> {
     let (queue, group): (Option<i32>, Option<i32>) = (row.get("queue"), row.get("grp"));
     let (Some(queue), Some(group)) = (queue, group) else { return Err(Settled::NotFound) };
@@ -263,7 +270,8 @@ impl Acknowledgement {
 }
 
 impl Bundle {
-    /// The first message that was not completed, the worst that is said of it; else the last completed one.
+    /// The first message that was not completed, the worst that is said of it; else the last
+    /// completed one.
     pub(in crate::messages) fn settlement(&self) -> Settlement {
         let stop = self.items.iter().filter(|item| item.outcome != Outcome::Completed);
         let stop = stop.min_by_key(|item| (item.seq, std::cmp::Reverse(item.outcome)));

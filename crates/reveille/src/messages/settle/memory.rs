@@ -1,7 +1,8 @@
-//! Which messages the leases of this process brought, so that acks by transaction id need not look into the log.
+//! Which messages the leases of this process brought, so that acks by transaction id need not look
+//! into the log.
 //!
-//! Owns a bounded number of messages; the oldest leases are forgotten first. Nothing depends on it but speed: what is not
-//! remembered is looked up.
+//! Owns a bounded number of messages; the oldest leases are forgotten first. Nothing depends on it
+//! but speed: what is not remembered is looked up.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -13,7 +13,8 @@ pub enum Outcome {
     Completed,
     /// It comes again, at once and uncharged.
     Retry,
-    /// It comes again after the queue's retry delay, and is charged: after the queue's retry limit it goes to the dead letters.
+    /// It comes again after the queue's retry delay, and is charged: after the queue's retry limit
+    /// it goes to the dead letters.
     Failed,
     /// It goes straight to the dead letters.
     Dead,
@@ -30,7 +31,8 @@ impl Outcome {
     }
 }
 
-/// What a consumer says about one partition of its lease. Sequences are those of [`Message::seq`](crate::messages::Message).
+/// What a consumer says about one partition of its lease. Sequences are those of
+/// [`Message::seq`](crate::messages::Message).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
     pub(super) place: Place,
@@ -83,7 +85,8 @@ impl Settlement {
         Self::new(lease, End::at(seq, Outcome::Retry, None))
     }
 
-    /// The message `seq` goes to the dead letters; those before it are done, those after it come again.
+    /// The message `seq` goes to the dead letters; those before it are done, those after it come
+    /// again.
     pub fn dead(lease: &PartitionLease, seq: i64, error: impl Into<String>) -> Self {
         Self::new(lease, End::at(seq, Outcome::Dead, Some(error.into())))
     }
@@ -93,8 +96,9 @@ impl Settlement {
         Self::new(lease, End::Released)
     }
 
-    /// Refuse it when the lease has ended, even if nobody else has claimed since. Without this, an ended lease may be settled
-    /// until somebody else has it: the work was done, and doing it again helps nobody.
+    /// Refuse it when the lease has ended, even if nobody else has claimed since. Without this, an
+    /// ended lease may be settled until somebody else has it: the work was done, and doing it again
+    /// helps nobody.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.strict = true;
@@ -115,7 +119,8 @@ impl End {
         }
     }
 
-    /// The last completed sequence. What no sequence precedes is outside every lease, and found to be so.
+    /// The last completed sequence. What no sequence precedes is outside every lease, and found to
+    /// be so.
     pub(super) fn through(&self) -> i64 {
         match self {
             Self::Whole(seq) | Self::Through(seq) => *seq,
@@ -124,7 +129,8 @@ impl End {
         }
     }
 
-    /// Whether an attempt of which nobody heard may have moved the cursor to `committed`, now that another holds the place.
+    /// Whether an attempt of which nobody heard may have moved the cursor to `committed`, now that
+    /// another holds the place.
     pub(super) fn may_have_counted(&self, committed: Option<i64>) -> bool {
         match self {
             Self::Whole(seq) | Self::Through(seq) => committed.is_none_or(|committed| committed >= *seq),
@@ -150,7 +156,8 @@ impl End {
     }
 }
 
-/// An error text is for people: one that PostgreSQL cannot hold must not keep a failure from being recorded.
+/// An error text is for people: one that PostgreSQL cannot hold must not keep a failure from being
+/// recorded.
 fn kept(error: String) -> String {
     let fits = error.len() <= ERROR_CHARS_MAX && !error.contains('\0');
     if fits {
@@ -175,7 +182,8 @@ pub enum Settled {
     Already,
     /// Said not to be completed, but it is settled by now: too late.
     Passed,
-    /// Said to be completed, or dead, but a message before it was not completed in the same call: it comes again.
+    /// Said to be completed, or dead, but a message before it was not completed in the same call:
+    /// it comes again.
     Redelivered,
     /// Somebody else has claimed since, or the group was moved: nothing was recorded.
     LeaseLost,

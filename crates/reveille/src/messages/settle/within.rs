@@ -20,7 +20,8 @@ pub(in crate::messages) struct Settlements {
     rows: Vec<Row>,
 }
 
-/// Which one does not hold, and why: first the settlements, counted from 0, then the acknowledgements.
+/// Which one does not hold, and why: first the settlements, counted from 0, then the
+/// acknowledgements.
 pub(in crate::messages) type Refused = (usize, Settled);
 
 impl Settlements {
@@ -44,8 +45,9 @@ impl Settlements {
         })
     }
 
-    /// Settle in a transaction, after its pushes. Answers in order, or the first that does not hold: then roll back. A repeat
-    /// does not hold either, for what it came with has been done before.
+    /// Settle in a transaction, after its pushes. Answers in order, or the first that does not
+    /// hold: then roll back. A repeat does not hold either, for what it came with has been done
+    /// before.
     pub(in crate::messages) async fn settle(
         &mut self,
         transaction: &Transaction<'_>,

@@ -1,8 +1,10 @@
-//! One batch of the ack lane: whole leases in one statement, renewals in another, all the rest in a third.
+//! One batch of the ack lane: whole leases in one statement, renewals in another, all the rest in a
+//! third.
 //!
-//! Every statement is fenced by the nonce of the claim, and a repeat is found to be one: a batch whose answer was lost is
-//! simply tried again. Only where somebody has claimed meanwhile what follows can the repeat not tell whether the first
-//! attempt counted; then the answer is that nobody knows.
+//! Every statement is fenced by the nonce of the claim, and a repeat is found to be one: a batch
+//! whose answer was lost is simply tried again. Only where somebody has claimed meanwhile what
+//! follows can the repeat not tell whether the first attempt counted; then the answer is that
+//! nobody knows.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -204,7 +206,8 @@ impl Settling {
     }
 }
 
-/// Settles leases of which nobody is to hear. Not by the statement for whole leases: that one passes over what others touch.
+/// Settles leases of which nobody is to hear. Not by the statement for whole leases: that one
+/// passes over what others touch.
 pub(in crate::messages) async fn pass_whole(
     connection: &Connection,
     settlements: &[Settlement],

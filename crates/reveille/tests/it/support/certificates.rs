@@ -52,7 +52,8 @@ impl Certificates {
         Self { dir, authority: "ca.crt" }
     }
 
-    /// A server's certificate for `name` that is its own authority, as PostgreSQL's documentation makes them.
+    /// A server's certificate for `name` that is its own authority, as PostgreSQL's documentation
+    /// makes them.
     pub(crate) fn of_their_own(name: &str) -> Self {
         let dir = directory();
         let (names, subject) = (format!("subjectAltName=DNS:{name}"), format!("/CN={name}"));

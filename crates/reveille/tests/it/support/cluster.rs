@@ -100,8 +100,8 @@ impl Cluster {
         cluster
     }
 
-    /// A copy that is in recovery and accepts no writes. Copied while this one is down, because the packages of some
-    /// versions have no `pg_basebackup`.
+    /// A copy that is in recovery and accepts no writes. Copied while this one is down, because the
+    /// packages of some versions have no `pg_basebackup`.
     pub(crate) fn standby(&mut self) -> Self {
         let dir = tempfile::Builder::new().prefix("rvl-").tempdir_in("/tmp").unwrap();
         self.stop("-INT");

@@ -75,7 +75,8 @@ impl Model {
         seq.map(|seq| (lease, seq)).ok_or(Settled::NotFound)
     }
 
-    /// The first message that was not completed stops everything behind it, and the lease is charged once.
+    /// The first message that was not completed stops everything behind it, and the lease is
+    /// charged once.
     pub(super) fn judge(&mut self, place: Place, lease: LeaseId, mut items: Vec<Item<'_>>) -> Vec<(usize, Settled)> {
         let before = self.cursor(place);
         if before.nonce != Some(lease) {
@@ -137,7 +138,8 @@ fn strict(items: &[Item<'_>]) -> bool {
     items.iter().any(|item| item.ack.strict && item.ack.lease.is_some())
 }
 
-/// The first message that was not completed, and the worst that is said of it; else the last completed one.
+/// The first message that was not completed, and the worst that is said of it; else the last
+/// completed one.
 fn end(items: &[Item<'_>]) -> End {
     let stop = items.iter().filter(|item| item.ack.outcome != Outcome::Completed);
     let stop = stop.min_by_key(|item| (item.seq, std::cmp::Reverse(item.ack.outcome)));

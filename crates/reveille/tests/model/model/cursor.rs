@@ -69,7 +69,8 @@ impl Cursor {
         (self.failures, self.deliveries, self.lease) = (0, 0, None);
     }
 
-    /// Whether it says again what put the last settled message among the dead letters; `buried` is whether it is there.
+    /// Whether it says again what put the last settled message among the dead letters; `buried` is
+    /// whether it is there.
     pub(super) fn hears_again(&self, said: &Said<'_>, buried: bool) -> bool {
         let End::At(seq, Outcome::Failed | Outcome::Dead, _) = said.end else { return false };
         self.nonce == Some(said.lease) && self.lease.is_none() && *seq == self.committed && buried

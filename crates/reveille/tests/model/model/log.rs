@@ -102,7 +102,8 @@ impl Log {
         self.seen.clear();
     }
 
-    /// The message a consumer means by a transaction id: the first within what it has leased, else one it has settled.
+    /// The message a consumer means by a transaction id: the first within what it has leased, else
+    /// one it has settled.
     pub(super) fn find(&self, name: &str, committed: i64, through: i64) -> Option<i64> {
         let named = |seq: &i64| self.at(*seq).is_some_and(|held| held.transaction_id == name);
         (committed + 1..=through).find(named).or_else(|| (1..=committed).rev().find(named))

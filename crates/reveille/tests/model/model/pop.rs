@@ -114,7 +114,8 @@ impl Model {
         }
     }
 
-    /// The cursor went on by itself: past a message that was claimed too often, or past what the group cannot see.
+    /// The cursor went on by itself: past a message that was claimed too often, or past what the
+    /// group cannot see.
     fn pass(&mut self, place: Place, committed: i64) -> Check {
         loop {
             let cursor = self.cursor(place);
@@ -208,7 +209,8 @@ impl Model {
     }
 }
 
-/// A batch is filled partition by partition: only the last one may be cut. What was passed on the way had its share.
+/// A batch is filled partition by partition: only the last one may be cut. What was passed on the
+/// way had its share.
 fn limits(asked: &Asked, took: &[Took], passed_some: bool) -> Check {
     let sum: i64 = took.iter().map(|took| took.take).sum();
     if took.is_empty() || took.len() > asked.partitions {

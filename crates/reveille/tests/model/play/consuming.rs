@@ -17,13 +17,15 @@ impl Play<'_> {
         let Step::Pop { node, group, scope, batch, partitions, auto, begin, remember } = step else {
             return Ok(false);
         };
-        // What is moved from the outbox before the group is known anew would not be new to it: it may come either way.
+        // What is moved from the outbox before the group is known anew would not be new to it: it
+        // may come either way.
         let begin = if self.model.outbox.is_empty() { *begin } else { Begin::All };
         let pop = self.scoped(*scope).group(group_name(*group)).batch((*batch).into()).partitions((*partitions).into());
         let pop = if *auto { pop.auto_ack() } else { pop };
         let pop = pop.subscription(if begin == Begin::New { Subscription::New } else { Subscription::All });
         let newest: BTreeMap<u8, i64> = self.model.logs.iter().map(|(p, log)| (*p, log.newest())).collect();
-        // Who asks for the queue, or for whatever is in its namespace, makes it of what was sent to it.
+        // Who asks for the queue, or for whatever is in its namespace, makes it of what was sent to
+        // it.
         if !self.model.outbox.is_empty() {
             self.model.make();
         }

@@ -76,7 +76,8 @@ impl Play<'_> {
 }
 
 pub(super) fn transaction_id(item: Item) -> Option<String> {
-    // Some look like ids of messages, and some of those grow: a few of them were made at about the same time.
+    // Some look like ids of messages, and some of those grow: a few of them were made at about the
+    // same time.
     item.name.map(|name| match name % 3 {
         0 => Uuid::from_u128(u128::from(name)).to_string(),
         1 => Builder::from_unix_timestamp_millis(u64::from(name) * 20, &[name; 10]).into_uuid().to_string(),

@@ -40,7 +40,8 @@ impl Play<'_> {
         }
     }
 
-    /// Adds what is settled by lease and what by transaction id, and says it to the model in the same order.
+    /// Adds what is settled by lease and what by transaction id, and says it to the model in the
+    /// same order.
     fn acks(&self, step: &Step, changes: Changes) -> (Changes, Together) {
         let mut expected = Together { pushes: Vec::new(), settlements: Vec::new(), acks: Vec::new() };
         let Step::Transaction { node, items, settled, acked, named, strict } = step else { return (changes, expected) };

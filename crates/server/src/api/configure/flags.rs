@@ -1,4 +1,5 @@
-//! Options of Queen that mean something only together. They are kept with the queue as they were spelt.
+//! Options of Queen that mean something only together. They are kept with the queue as they were
+//! spelt.
 
 use std::time::Duration;
 
@@ -48,8 +49,9 @@ impl Flags {
         Ok(())
     }
 
-    /// A message that failed too often is dropped only if both flags say so. Messages are retired only if retention is
-    /// enabled: whoever gave a number of seconds to Queen without enabling it kept everything.
+    /// A message that failed too often is dropped only if both flags say so. Messages are retired
+    /// only if retention is enabled: whoever gave a number of seconds to Queen without enabling it
+    /// kept everything.
     pub(super) fn choose(&self, options: QueueOptions) -> QueueOptions {
         let mut options = options;
         if self.dead_letter_queue.is_some() || self.dlq_after_max_retries.is_some() {

@@ -10,7 +10,8 @@ use super::flags::Flags;
 use super::time;
 use crate::problem::Problem;
 
-/// What Queen gives a queue that is configured without a lease time; one that a push makes has the library's own.
+/// What Queen gives a queue that is configured without a lease time; one that a push makes has the
+/// library's own.
 const CONFIGURED_LEASE: Duration = Duration::from_secs(300);
 
 /// Every option that does something here.
@@ -38,8 +39,8 @@ pub(super) const NAMES: [&str; 21] = [
     "paused",
 ];
 
-/// The fifteen of Queen, then our own, then what newer clients of Queen may send and what means nothing here. Times are in
-/// seconds, but for `retryDelay`, which is in milliseconds.
+/// The fifteen of Queen, then our own, then what newer clients of Queen may send and what means
+/// nothing here. Times are in seconds, but for `retryDelay`, which is in milliseconds.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Options {

@@ -91,7 +91,8 @@ impl<'b> Item<'b> {
             partition_id: lease.partition_uid.0,
             lease_id: lease_id.to_owned(),
             consumer_group: batch.group.as_str(),
-            // What is acked by being popped is past its cursor, which counts anew: this was the first claim of what follows.
+            // What is acked by being popped is past its cursor, which counts anew: this was the
+            // first claim of what follows.
             delivery_attempt: lease.deliveries.max(1),
             lease_seconds: batch.lease.map(|_| lease.lease_time.as_secs_f64()),
         }

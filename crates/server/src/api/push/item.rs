@@ -1,8 +1,8 @@
 //! One message as it is spelt.
 //!
-//! Fields that nobody knows are passed over, for clients send more than a server needs. Those that would change what is meant are
-//! refused: a message with a `delay` that is delivered at once, or a `transaction_id` that does not keep out its twin, would be
-//! found out too late.
+//! Fields that nobody knows are passed over, for clients send more than a server needs. Those that
+//! would change what is meant are refused: a message with a `delay` that is delivered at once, or a
+//! `transaction_id` that does not keep out its twin, would be found out too late.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny};

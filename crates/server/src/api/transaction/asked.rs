@@ -11,7 +11,8 @@ use crate::problem::Problem;
 use crate::scales::TOLD;
 use crate::wire::json::{Bounded, Object, Objects, parse, parse_part};
 
-/// Pushes and acks of all operations together: they are one commit, and are kept in memory until it is done.
+/// Pushes and acks of all operations together: they are one commit, and are kept in memory until it
+/// is done.
 const PARTS_MAX: usize = 10_000;
 
 #[derive(Debug, Deserialize)]
@@ -81,7 +82,8 @@ pub(super) fn read(body: &Bytes) -> Result<(Changes, Vec<Part>), Fault> {
         return invalid("operations array cannot be empty");
     }
     for (name, rider) in [("kv", said.kv), ("timers", said.timers)] {
-        // Done without it, the transaction would be a part of what was asked for and would look like the whole.
+        // Done without it, the transaction would be a part of what was asked for and would look
+        // like the whole.
         if rider.is_some_and(says_something) {
             return Err(Fault::bad(format!("{name} is not served here; nothing of the transaction was done")));
         }

@@ -1,8 +1,8 @@
 //! Why a body cannot be read, in words that whoever wrote it knows.
 //!
-//! The parser speaks of Rust's types, of lines and columns, and repeats what it found, however long that is. Here its words
-//! become the name of the field, what it should be and what it is. What is not recognised is told in general: a word of the
-//! parser never leaves the house.
+//! The parser speaks of Rust's types, of lines and columns, and repeats what it found, however long
+//! that is. Here its words become the name of the field, what it should be and what it is. What is
+//! not recognised is told in general: a word of the parser never leaves the house.
 
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -24,7 +24,8 @@ pub(super) fn of<'b, T: Deserialize<'b>>(body: &'b [u8], error: &serde_json::Err
     }
 }
 
-/// Where in the body it is wrong. Read a second time for this alone, so that keeping track costs only those who err.
+/// Where in the body it is wrong. Read a second time for this alone, so that keeping track costs
+/// only those who err.
 fn place<'b, T: Deserialize<'b>>(body: &'b [u8]) -> String {
     let mut parser = serde_json::Deserializer::from_slice(body);
     let place = serde_path_to_error::deserialize::<_, T>(&mut parser).err().map(|error| error.path().to_string());

@@ -1,7 +1,8 @@
 //! Names that were probably meant for others.
 //!
-//! Fields that nobody knows are passed over, for clients send more than a server needs. One that is almost a field we know is
-//! no such thing: what was meant would not happen, and nobody would say so.
+//! Fields that nobody knows are passed over, for clients send more than a server needs. One that is
+//! almost a field we know is no such thing: what was meant would not happen, and nobody would say
+//! so.
 
 use std::fmt;
 
@@ -14,7 +15,8 @@ use crate::wire::told::shortened;
 
 /// From here on a name is taken for a slip of another.
 const LIKE: f64 = 0.7;
-/// More than any route knows. Each is compared with all that are known, so a body must not bring millions.
+/// More than any route knows. Each is compared with all that are known, so a body must not bring
+/// millions.
 const FIELDS_MAX: usize = 64;
 
 const TOO_MANY: Problem =

@@ -1,9 +1,9 @@
 //! The keys under which fetches of this process wait for one queue.
 //!
-//! Owns the hub of a queue and its place in listener and heartbeat. A hint names the queue, not the key: which slots can
-//! use a row is decided by tags, sessions and versions, so every key of the queue is woken. Promises that a due time
-//! reaches also the keys that are not waited for at the moment: a fetch that comes back finds its key known to be empty
-//! and would sleep.
+//! Owns the hub of a queue and its place in listener and heartbeat. A hint names the queue, not the
+//! key: which slots can use a row is decided by tags, sessions and versions, so every key of the
+//! queue is woken. Promises that a due time reaches also the keys that are not waited for at the
+//! moment: a fetch that comes back finds its key known to be empty and would sleep.
 //!
 //! Next: [`crate::lane`].
 

@@ -1,9 +1,9 @@
 //! The way from a queue to the slots that fetch from it.
 //!
-//! Owns one queue's dispatcher and bell. Promises that a fetch which may wait is a demand: one look serves all of them,
-//! nobody polls, and whoever goes away keeps nothing. Without waiting, a fetch looks once, itself; what such a program does is
-//! announced all the same, because others may wait for it. The dispatcher starts with the first fetch: a program that only
-//! sends has none.
+//! Owns one queue's dispatcher and bell. Promises that a fetch which may wait is a demand: one look
+//! serves all of them, nobody polls, and whoever goes away keeps nothing. Without waiting, a fetch
+//! looks once, itself; what such a program does is announced all the same, because others may wait
+//! for it. The dispatcher starts with the first fetch: a program that only sends has none.
 //!
 //! Next: [`crate::provider`].
 
@@ -103,7 +103,8 @@ impl<Q: Queue> Lane<Q> {
         self.notifier.source().rings()
     }
 
-    /// There may be work now, for this node alone: a turn ended, and its sender announced what arrived meanwhile.
+    /// There may be work now, for this node alone: a turn ended, and its sender announced what
+    /// arrived meanwhile.
     pub(crate) fn ring_here(&self, cause: Cause) {
         self.notifier.source().hub().ring_all(cause);
     }
@@ -122,8 +123,8 @@ impl<Q: Queue> Lane<Q> {
     }
 }
 
-/// There may be work now, here and elsewhere. Counted also while nothing of this process waits: a turn that ends asks
-/// whether anything arrived meanwhile.
+/// There may be work now, here and elsewhere. Counted also while nothing of this process waits: a
+/// turn that ends asks whether anything arrived meanwhile.
 fn announce<K: QueueKey>(notifier: &Notifier<Bell<K>>) {
     notifier.source().count();
     notifier.announce(&EveryKey, Cause::Pushed);

@@ -1,7 +1,8 @@
-//! For building services: what every queue needs between a commit and the claim it wakes, written once.
+//! For building services: what every queue needs between a commit and the claim it wakes, written
+//! once.
 //!
-//! Messages, jobs and the orchestrations of `reveille-duroxide` are built from these parts; an application needs none of
-//! them. A service is a [`WorkSource`] (what is waited for), a
+//! Messages, jobs and the orchestrations of `reveille-duroxide` are built from these parts; an
+//! application needs none of them. A service is a [`WorkSource`] (what is waited for), a
 //! [`Source`](reveille_wake::Source) (how it is claimed), and around them:
 //!
 //! ```text

@@ -1,5 +1,5 @@
--- When each waited kind of activity is due next: what the heartbeat asks. A kind is the owner of sessions, whether any
--- tag will do, whether none will do, and the tags that will, as a JSON array.
+-- When each waited kind of activity is due next: what the heartbeat asks. A kind is the owner of
+-- sessions, whether any tag will do, whether none will do, and the tags that will, as a JSON array.
 -- locks:  nothing
 select
   waited.ordinal,

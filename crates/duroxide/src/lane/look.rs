@@ -1,6 +1,7 @@
 //! One look for every fetch that waits.
 //!
-//! Groups the demands that ask alike in the same way, and claims for each group at once, in one statement if it can.
+//! Groups the demands that ask alike in the same way, and claims for each group at once, in one
+//! statement if it can.
 
 use std::collections::HashMap;
 use std::sync::Arc;

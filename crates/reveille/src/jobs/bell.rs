@@ -1,8 +1,9 @@
-//! Announces claimable jobs: to workers of this process at once, to other nodes through the broadcaster.
+//! Announces claimable jobs: to workers of this process at once, to other nodes through the
+//! broadcaster.
 //!
-//! Everything that can make a job claimable calls a method here after its commit: docs/jobs.md lists them. With
-//! notifications off, none is sent or received: the hub knows that there is no source of hints, and workers claim every
-//! fallback interval.
+//! Everything that can make a job claimable calls a method here after its commit: docs/jobs.md
+//! lists them. With notifications off, none is sent or received: the hub knows that there is no
+//! source of hints, and workers claim every fallback interval.
 //!
 //! Next: [`source`], which wakes the queues; then [`super::claim`].
 
@@ -36,7 +37,8 @@ impl Bell {
         (Self { notifier: Arc::new(announce(context, &Arc::new(source))) }, runner)
     }
 
-    /// Jobs of the queue may be claimable now: enqueued, given back, redriven, resumed, moved to another priority.
+    /// Jobs of the queue may be claimable now: enqueued, given back, redriven, resumed, moved to
+    /// another priority.
     pub(super) fn ready(&self, queue: &str) {
         self.notifier.announce(&About::Queue(queue.into()), Cause::Pushed);
     }
@@ -55,7 +57,8 @@ impl Bell {
         self.notifier.leased(&About::Queue(Arc::clone(queue)), lease);
     }
 
-    /// A worker is to check the jobs it holds. Without notifications a worker elsewhere learns of it with its next renewal.
+    /// A worker is to check the jobs it holds. Without notifications a worker elsewhere learns of
+    /// it with its next renewal.
     pub(super) fn attend(&self, worker: &str) {
         self.notifier.announce(&About::Worker(worker.into()), Cause::Pushed);
     }

@@ -1,4 +1,5 @@
-//! What every part of the jobs shares: database, options, announcements, events, and the tasks that end with them.
+//! What every part of the jobs shares: database, options, announcements, events, and the tasks that
+//! end with them.
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ impl Ground {
         (Self { database: database.clone(), context, options, bell, reporter }, runner)
     }
 
-    /// A batcher of the jobs. What was asked for before the end is done; jobs have no order that a failed one would break.
+    /// A batcher of the jobs. What was asked for before the end is done; jobs have no order that a
+    /// failed one would break.
     pub(super) fn batcher<W: Work>(&self, name: &'static str, items_max: usize, attempts: u32, work: W) -> Lane<W> {
         let options =
             LaneOptions { items_max, attempts, in_order: false, at_end: AtEnd::Finish, ..LaneOptions::default() };

@@ -1,4 +1,5 @@
-//! Upkeep of the jobs: forgets what need not be kept, in bounded steps, in every process with a worker.
+//! Upkeep of the jobs: forgets what need not be kept, in bounded steps, in every process with a
+//! worker.
 
 use std::sync::Arc;
 
@@ -49,7 +50,8 @@ async fn sweep(ground: &Ground) -> Result<u64, DatabaseError> {
     Ok(swept)
 }
 
-/// In two statements of one transaction: the second sees what became of the keys that the first had to wait for.
+/// In two statements of one transaction: the second sees what became of the keys that the first had
+/// to wait for.
 async fn forget_keys(ground: &Ground) -> Result<(), DatabaseError> {
     let mut connection = ground.database.connection(Purpose::Lane("upkeep")).await?;
     let mut after: Vec<u8> = Vec::new();

@@ -1,6 +1,8 @@
-//! Announces what became ready: to consumers of this process at once, to other nodes through the broadcaster.
+//! Announces what became ready: to consumers of this process at once, to other nodes through the
+//! broadcaster.
 //!
-//! Every change that can make a partition poppable calls a method here after its commit: docs/messages.md lists them.
+//! Every change that can make a partition poppable calls a method here after its commit:
+//! docs/messages.md lists them.
 //!
 //! Next: [`source`], which wakes the keys that an announcement is about; then [`super::pop`].
 
@@ -59,12 +61,14 @@ impl Bell {
         self.announce(About::Group(queue, group, partition), cause);
     }
 
-    /// A partition becomes claimable for that group after `delay`: a retry, the end of a short lease.
+    /// A partition becomes claimable for that group after `delay`: a retry, the end of a short
+    /// lease.
     pub(super) fn after(&self, queue: QueueId, group: GroupId, partition: PartitionId, delay: Duration) {
         self.notifier.announce_after(&About::Group(queue, group, Some(partition)), delay);
     }
 
-    /// A lease of the group was made that ends after `lease`: if its holder dies, others must claim then.
+    /// A lease of the group was made that ends after `lease`: if its holder dies, others must claim
+    /// then.
     pub(super) fn leased(&self, queue: QueueId, group: GroupId, lease: Duration) {
         self.notifier.leased(&About::LeaseEnd(queue, group), lease);
     }
@@ -103,8 +107,8 @@ impl Bell {
         self.source().meet(keys);
     }
 
-    /// What was announced by partition since this was last asked for the group: where to claim without searching. At most
-    /// `most` partitions; the others stay.
+    /// What was announced by partition since this was last asked for the group: where to claim
+    /// without searching. At most `most` partitions; the others stay.
     pub(super) fn news(&self, queue: QueueId, group: GroupId, most: usize) -> News {
         self.source().news(queue, group, most)
     }

@@ -1,4 +1,5 @@
-//! What every part of the queues shares: database, options, names, announcements, and the tasks that end with them.
+//! What every part of the queues shares: database, options, names, announcements, and the tasks
+//! that end with them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -24,7 +25,8 @@ pub(super) struct Ground {
     pub(super) tally: Tally,
 }
 
-/// What happened by itself since these queues were opened, without anybody being told of it in an answer.
+/// What happened by itself since these queues were opened, without anybody being told of it in an
+/// answer.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// Messages that claims sent to the dead letters.

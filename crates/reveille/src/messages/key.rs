@@ -1,7 +1,8 @@
 //! What a pop waits for.
 //!
-//! A key is one question, whole: an empty look by one waiter answers every other waiter under the same key, so everything
-//! that decides what may be taken is part of it. Batch sizes do not decide that; queue, group and partition do.
+//! A key is one question, whole: an empty look by one waiter answers every other waiter under the
+//! same key, so everything that decides what may be taken is part of it. Batch sizes do not decide
+//! that; queue, group and partition do.
 //!
 //! Next: [`super::bell`], which rings them.
 

@@ -1,10 +1,11 @@
 //! Sends hints to the other nodes.
 //!
-//! Owns the hints this process has for others, and the connection that carries them. Promises that a hint leaves at once
-//! while hints are rare, and together with others otherwise; that after a lost connection everything is hinted at; and
-//! that [`flush`](Broadcaster::flush) returns when everything announced before it has been sent. Never part of a
-//! producer's transaction: a NOTIFY there takes a lock on the whole database until the commit is on disk. The only place
-//! where a hint becomes text.
+//! Owns the hints this process has for others, and the connection that carries them. Promises that
+//! a hint leaves at once while hints are rare, and together with others otherwise; that after a
+//! lost connection everything is hinted at; and that [`flush`](Broadcaster::flush) returns when
+//! everything announced before it has been sent. Never part of a producer's transaction: a NOTIFY
+//! there takes a lock on the whole database until the commit is on disk. The only place where a
+//! hint becomes text.
 //!
 //! Next: [`super::listener`] on the other nodes.
 
@@ -69,21 +70,24 @@ impl Broadcaster {
         Self { service }
     }
 
-    /// Committed work is ready that the hint is about: every waiter should claim, here and elsewhere. Wakes the sources of
-    /// that name that are registered in this process, leaves other nodes to the broadcaster's task, and returns at once.
+    /// Committed work is ready that the hint is about: every waiter should claim, here and
+    /// elsewhere. Wakes the sources of that name that are registered in this process, leaves other
+    /// nodes to the broadcaster's task, and returns at once.
     pub fn announce<H: Hint>(&self, source: &str, hint: &H, cause: Cause) {
         self.service.roster.named(source, |here| here.wake(hint, cause));
         self.hold(Line::about(source, &hint.to_text(), None));
     }
 
-    /// The same for work that becomes ready after `delay`: a retry, a schedule, the end of a short lease.
+    /// The same for work that becomes ready after `delay`: a retry, a schedule, the end of a short
+    /// lease.
     pub fn announce_after<H: Hint>(&self, source: &str, hint: &H, delay: Duration) {
         self.service.roster.named(source, |here| here.wake_after(hint, delay));
         self.hold(Line::about(source, &hint.to_text(), Some(delay)));
     }
 
-    /// Waits until everything announced so far has been sent, for at most two seconds, and not at all once the database is
-    /// closed. Without it, a program that pushes and exits leaves the news to the other nodes' next heartbeat.
+    /// Waits until everything announced so far has been sent, for at most two seconds, and not at
+    /// all once the database is closed. Without it, a program that pushes and exits leaves the news
+    /// to the other nodes' next heartbeat.
     pub async fn flush(&self) {
         let announced = self.outbox().held().announced;
         let mut sent = self.outbox().sent.subscribe();

@@ -1,7 +1,8 @@
 //! Sources of work of any type, side by side.
 //!
-//! Owns the object-safe form of a [`WorkSource`]: every source has it, and each method gives the types back. What is
-//! announced in this process arrives as the value it is; what another node announced arrives as text.
+//! Owns the object-safe form of a [`WorkSource`]: every source has it, and each method gives the
+//! types back. What is announced in this process arrives as the value it is; what another node
+//! announced arrives as text.
 //!
 //! Next: [`super::roster`], which keeps them; [`super::heartbeat`], which asks about them.
 
@@ -17,7 +18,8 @@ use reveille_wake::{Cause, Link};
 use super::survey::Survey;
 use super::work_source::{Column, Hint, WorkSource};
 
-/// Work that has been ready for longer than this was announced by no node; younger work may have its hint on the way.
+/// Work that has been ready for longer than this was announced by no node; younger work may have
+/// its hint on the way.
 const UNANNOUNCED_AFTER_S: f64 = 1.0;
 
 /// A source of whatever type.
@@ -30,7 +32,8 @@ pub(super) trait AnySource: Debug + Send + Sync {
 
     fn wake_all(&self, cause: Cause);
 
-    /// What this process announced. A value of another type than the source's own is about every key.
+    /// What this process announced. A value of another type than the source's own is about every
+    /// key.
     fn wake(&self, hint: &dyn Any, cause: Cause);
 
     fn wake_after(&self, hint: &dyn Any, delay: Duration);
@@ -53,7 +56,8 @@ pub(super) trait AnyKeys: Send + Sync {
 
     fn columns(&self, some: Range<usize>) -> Vec<Column>;
 
-    /// What the survey found of these keys: the seconds until they are due, by their number among them, from 1.
+    /// What the survey found of these keys: the seconds until they are due, by their number among
+    /// them, from 1.
     fn follow(&self, some: Range<usize>, found: &HashMap<i64, f64>);
 }
 

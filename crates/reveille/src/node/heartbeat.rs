@@ -1,9 +1,11 @@
 //! One statement every twelve seconds: the whole idle load of a process.
 //!
-//! Owns its text, composed of our own part and the surveys of all sources, and what its answer means. Promises that a hint
-//! which was lost with a dying peer, and a due that nobody announced, are found by the next beat at the latest; and that a
-//! source whose survey fails harms nobody else: it is asked apart, and watches until it can be asked again. One statement asks about
-//! 2,000 keys of a source at most, and a beat about 20,000; with more, the others have their turn in the next beat.
+//! Owns its text, composed of our own part and the surveys of all sources, and what its answer
+//! means. Promises that a hint which was lost with a dying peer, and a due that nobody announced,
+//! are found by the next beat at the latest; and that a source whose survey fails harms nobody
+//! else: it is asked apart, and watches until it can be asked again. One statement asks about 2,000
+//! keys of a source at most, and a beat about 20,000; with more, the others have their turn in the
+//! next beat.
 //!
 //! Next: [`super::listener`], which sends it.
 
@@ -26,7 +28,8 @@ use super::{Node, NodeId};
 use crate::database::SchemaName;
 use crate::database::connection::Param;
 
-/// Keys of one source that one statement asks about: with many more it would run into its time limit.
+/// Keys of one source that one statement asks about: with many more it would run into its time
+/// limit.
 const KEYS_AT_ONCE: usize = 2000;
 /// Statements of one beat for one source.
 const SURVEYS_MAX: usize = 10;
@@ -34,7 +37,8 @@ const SURVEYS_MAX: usize = 10;
 /// What the heartbeat remembers from beat to beat.
 #[derive(Debug, Default)]
 pub(super) struct Heartbeat {
-    /// Sources whose survey failed: asked alone, so that they cannot spoil the answer of the others.
+    /// Sources whose survey failed: asked alone, so that they cannot spoil the answer of the
+    /// others.
     apart: BTreeSet<SourceNumber>,
     /// Sources with more keys than one beat asks about, and the last key that was asked about.
     marks: HashMap<SourceNumber, Option<Mark>>,
@@ -133,8 +137,8 @@ impl Heartbeat {
 }
 
 impl Asked {
-    /// The keys, so many at a time that one statement can ask about them. At least one portion, so that a survey which
-    /// fails is known for one also while nothing is waited for.
+    /// The keys, so many at a time that one statement can ask about them. At least one portion, so
+    /// that a survey which fails is known for one also while nothing is waited for.
     fn portions(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let len = self.keys.len();
         let more = (KEYS_AT_ONCE..len).step_by(KEYS_AT_ONCE).map(move |at| at..len.min(at + KEYS_AT_ONCE));

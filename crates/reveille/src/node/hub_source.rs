@@ -10,7 +10,8 @@ use tokio_postgres::types::Type;
 use super::survey::Survey;
 use super::work_source::{Column, Hint, WorkSource};
 
-/// A source of work for one hub. Its survey names the waited keys `{keys}`, and a hint is about one key.
+/// A source of work for one hub. Its survey names the waited keys `{keys}`, and a hint is about one
+/// key.
 #[derive(Debug)]
 pub struct HubSource<K: ColumnKey> {
     name: String,

@@ -10,11 +10,12 @@ use crate::database::statement::body;
 
 /// The text of a `select` that says when work is due, for all waited keys of a source at once.
 ///
-/// It reads the keys as arrays, one for each [`Column`] of a key and called by its name in braces, such as `{queues}`; it
-/// answers with `ordinal bigint`, the place of a key in these arrays (`unnest({queues}) with ordinality`), and with
-/// `due_s double precision`: the seconds, by the database's clock, until the key's next row is ready; negative for how
-/// long it has been ready. `{horizon}` stands for how many seconds ahead to look, `{schema}` for the schema. Keys
-/// without ready or coming work are left out. Must be cheap: it is the whole idle load.
+/// It reads the keys as arrays, one for each [`Column`] of a key and called by its name in braces,
+/// such as `{queues}`; it answers with `ordinal bigint`, the place of a key in these arrays
+/// (`unnest({queues}) with ordinality`), and with `due_s double precision`: the seconds, by the
+/// database's clock, until the key's next row is ready; negative for how long it has been ready.
+/// `{horizon}` stands for how many seconds ahead to look, `{schema}` for the schema. Keys without
+/// ready or coming work are left out. Must be cheap: it is the whole idle load.
 #[derive(Debug, Clone)]
 pub struct Survey {
     text: Cow<'static, str>,

@@ -1,10 +1,12 @@
 //! Where work can be: a table of messages, of jobs, of orchestrations, or one of your own.
 //!
-//! Owns the seam between the engine and what it wakes for. The engine knows no table: a source has a name that is the
-//! same on every node, a hub in which its keys are waited for, a survey that the heartbeat asks, and its own type for
-//! what an announcement is about. Keys never become text; a hint does so only on its way to other nodes.
+//! Owns the seam between the engine and what it wakes for. The engine knows no table: a source has
+//! a name that is the same on every node, a hub in which its keys are waited for, a survey that the
+//! heartbeat asks, and its own type for what an announcement is about. Keys never become text; a
+//! hint does so only on its way to other nodes.
 //!
-//! Next: [`super::hub_source`], the source for one hub and keys of one column; [`super::listener`], which wakes sources.
+//! Next: [`super::hub_source`], the source for one hub and keys of one column; [`super::listener`],
+//! which wakes sources.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -14,9 +16,11 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::survey::Survey;
 
-/// A source of work, as listener and heartbeat see it. [`HubSource`](super::HubSource) is one for any hub.
+/// A source of work, as listener and heartbeat see it. [`HubSource`](super::HubSource) is one for
+/// any hub.
 pub trait WorkSource: Debug + Send + Sync + 'static {
-    /// What one waits for. Ordered, so that a heartbeat which cannot ask about all keys goes on where it stopped.
+    /// What one waits for. Ordered, so that a heartbeat which cannot ask about all keys goes on
+    /// where it stopped.
     type Key: Key + Ord;
     /// What an announcement is about: a key, or something that concerns several.
     type Hint: Hint;
@@ -30,13 +34,15 @@ pub trait WorkSource: Debug + Send + Sync + 'static {
     /// What the heartbeat asks about this source.
     fn survey(&self) -> &Survey;
 
-    /// The keys as the parameters of the survey: arrays of the same length, one for each column of a key.
+    /// The keys as the parameters of the survey: arrays of the same length, one for each column of
+    /// a key.
     fn columns(&self, keys: &[Self::Key]) -> Vec<Column>;
 
     /// Wake every key that the hint may be about; without a hint, every waited one.
     fn wake(&self, hint: Option<&Self::Hint>, cause: Cause);
 
-    /// Wake every key that the hint may be about, after a delay that the writer of the row announced.
+    /// Wake every key that the hint may be about, after a delay that the writer of the row
+    /// announced.
     fn wake_after(&self, hint: &Self::Hint, delay: Duration);
 
     /// The keys that are waited for.
@@ -60,14 +66,15 @@ pub trait WorkSource: Debug + Send + Sync + 'static {
     }
 }
 
-/// What an announcement is about. Typed inside one process; text only in a notification to other nodes.
+/// What an announcement is about. Typed inside one process; text only in a notification to other
+/// nodes.
 pub trait Hint: Debug + Send + Sync + 'static {
-    /// As other nodes read it. Text with spaces or line breaks, empty text and text over 512 bytes is announced as
-    /// "every key of the source"; prefer ids.
+    /// As other nodes read it. Text with spaces or line breaks, empty text and text over 512 bytes
+    /// is announced as "every key of the source"; prefer ids.
     fn to_text(&self) -> String;
 
-    /// The other way round. `None` for what is no hint, and then every key is woken: a notification is untrusted, but a
-    /// node of a later version may announce what this one cannot read.
+    /// The other way round. `None` for what is no hint, and then every key is woken: a notification
+    /// is untrusted, but a node of a later version may announce what this one cannot read.
     fn from_text(text: &str) -> Option<Self>
     where
         Self: Sized;

@@ -1,7 +1,8 @@
 //! How a service claims for everybody who waits: hub, dispatcher and registration.
 //!
-//! Promises that all of it starts with the first demand, once: a program that only produces has neither a LISTEN
-//! connection nor a task of this. The hub's runner and the dispatcher end with the service.
+//! Promises that all of it starts with the first demand, once: a program that only produces has
+//! neither a LISTEN connection nor a task of this. The hub's runner and the dispatcher end with the
+//! service.
 //!
 //! Next: [`reveille_wake::Dispatcher`], and the source of the service.
 
@@ -38,7 +39,11 @@ where
 
     /// Where demands are made. The first call starts the dispatcher, with what `make` returns.
     pub fn handle(&self, make: impl FnOnce() -> (S, DispatcherOptions)) -> &DispatcherHandle<S> {
-        &self.started.get_or_init(|| self.start(make())).handle
+        let started = self.started.get_or_init(|| {
+            let (source, options) = make();
+            self.start(source, options)
+        });
+        &started.handle
     }
 
     /// Where demands are made, if one has been.
@@ -46,8 +51,7 @@ where
         self.started.get().map(|started| &started.handle)
     }
 
-    fn start(&self, made: (S, DispatcherOptions)) -> Started<S> {
-        let (source, options) = made;
+    fn start(&self, source: S, options: DispatcherOptions) -> Started<S> {
         let context = self.notifier.context();
         context.serve();
         let (dispatcher, handle) = Dispatcher::new(self.notifier.source().hub(), source, options);

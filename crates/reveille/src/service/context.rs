@@ -1,7 +1,8 @@
 //! What the parts of a service share: the database, the tasks, and the order in which they end.
 //!
-//! Owns every task of a service. Promises that [`close`](Context::close) returns when all of them have ended: first what
-//! waits and claims, then the batchers that finish what was asked for, once nothing can ask them any more.
+//! Owns every task of a service. Promises that [`close`](Context::close) returns when all of them
+//! have ended: first what waits and claims, then the batchers that finish what was asked for, once
+//! nothing can ask them any more.
 //!
 //! Next: [`super::notifier`].
 
@@ -44,7 +45,8 @@ impl Context {
         &self.database
     }
 
-    /// Runs a task that [`close`](Self::close) waits for. It must end soon after the [end](Self::end).
+    /// Runs a task that [`close`](Self::close) waits for. It must end soon after the
+    /// [end](Self::end).
     pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -67,7 +69,8 @@ impl Context {
         self.serves.load(Ordering::Relaxed)
     }
 
-    /// A batcher of the service. One that finishes what was asked for ends after everything that may ask.
+    /// A batcher of the service. One that finishes what was asked for ends after everything that
+    /// may ask.
     pub(crate) fn batcher<W: Work>(&self, name: &'static str, options: LaneOptions, work: W) -> Lane<W> {
         let (tasks, end) = match options.at_end {
             AtEnd::Refuse => (&self.tasks, &self.end),

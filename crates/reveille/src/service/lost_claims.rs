@@ -1,9 +1,10 @@
 //! What was claimed and reached nobody goes back, as if it had not been claimed.
 //!
-//! A claim round that fails, is given up, or whose answer is lost may have claimed: the server knows, under the nonces of
-//! the claim. They are noted before the claim is sent and struck off when its rows are in hand; what is left is given back
-//! as soon as the server can be reached, and again a little later, because a claim that was on its way when the connection
-//! broke may take effect after the first time. Beyond that the end of the lease is what remains.
+//! A claim round that fails, is given up, or whose answer is lost may have claimed: the server
+//! knows, under the nonces of the claim. They are noted before the claim is sent and struck off
+//! when its rows are in hand; what is left is given back as soon as the server can be reached, and
+//! again a little later, because a claim that was on its way when the connection broke may take
+//! effect after the first time. Beyond that the end of the lease is what remains.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use super::context::Context;
 use crate::database::DatabaseError;
 use crate::database::pauses::GIVE_BACK;
 
-/// After so many answers that there is nothing to give back, there is not: a draining worker waits for this.
+/// After so many answers that there is nothing to give back, there is not: a draining worker waits
+/// for this.
 const EMPTY_ANSWERS: usize = 4;
 
 /// How a service gives claims back.
@@ -36,7 +38,8 @@ pub(crate) enum Given {
     All,
 }
 
-/// A claim that was sent. Dropped before it is [in hand](Self::in_hand_but), what it claimed is given back.
+/// A claim that was sent. Dropped before it is [in hand](Self::in_hand_but), what it claimed is
+/// given back.
 pub(crate) struct SentClaim<G: GiveBack> {
     context: Arc<Context>,
     /// Taken when the claim ends.
@@ -72,8 +75,9 @@ impl<G: GiveBack> Drop for SentClaim<G> {
 }
 
 impl<G: GiveBack> Sent<G> {
-    /// Until everything was given back, or until there was nothing to give back often enough; after some claims, one
-    /// further answer is enough. At the end of the service it is tried once more, unless it succeeded before.
+    /// Until everything was given back, or until there was nothing to give back often enough; after
+    /// some claims, one further answer is enough. At the end of the service it is tried once more,
+    /// unless it succeeded before.
     async fn give_back(self, end: &CancellationToken) {
         let (mut answers, mut enough) = (0, EMPTY_ANSWERS);
         for pause in GIVE_BACK {

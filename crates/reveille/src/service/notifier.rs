@@ -1,9 +1,10 @@
 //! Announces committed work of one source: here at once, elsewhere through the broadcaster.
 //!
-//! Promises that every source of the same name and type in this process is woken with the value itself, before the
-//! broadcaster makes text of it for other nodes; that of several leases of one kind the soonest end is announced, once;
-//! and that a program which only produces does not exit before its hints have left. A service without notifications
-//! wakes its own source and nothing else.
+//! Promises that every source of the same name and type in this process is woken with the value
+//! itself, before the broadcaster makes text of it for other nodes; that of several leases of one
+//! kind the soonest end is announced, once; and that a program which only produces does not exit
+//! before its hints have left. A service without notifications wakes its own source and nothing
+//! else.
 //!
 //! Next: [`super::claims`], and [`crate::node::Broadcaster`] for other nodes.
 
@@ -63,8 +64,9 @@ where
         }
     }
 
-    /// A lease was made that ends after `lease`: if its holder dies, others must claim then. One announcement at a time is
-    /// enough for a hint, because the claim round at that time learns of the next end.
+    /// A lease was made that ends after `lease`: if its holder dies, others must claim then. One
+    /// announcement at a time is enough for a hint, because the claim round at that time learns of
+    /// the next end.
     pub fn leased(&self, hint: &W::Hint, lease: Duration) {
         let announces = self.lease_ends.lock().unwrap_or_else(PoisonError::into_inner).announces(hint, lease);
         if announces {
@@ -86,8 +88,8 @@ where
         }
     }
 
-    /// From here on hints and heartbeats wake the source. Without notifications nothing does, for a heartbeat proves its
-    /// link by a notification to itself.
+    /// From here on hints and heartbeats wake the source. Without notifications nothing does, for a
+    /// heartbeat proves its link by a notification to itself.
     pub(super) fn register(&self) -> Option<Registration> {
         if self.broadcaster.is_some() {
             return Some(self.context.database().register(Arc::clone(&self.source)));

@@ -1,7 +1,7 @@
 //! Regular housekeeping of a service.
 //!
-//! Every process comes by now and then; rows that another has in hand are skipped, so that no process leads and none
-//! waits. Knows no table: a round is a closure of the service.
+//! Every process comes by now and then; rows that another has in hand are skipped, so that no
+//! process leads and none waits. Knows no table: a round is a closure of the service.
 
 use std::time::Duration;
 

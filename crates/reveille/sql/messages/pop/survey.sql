@@ -1,7 +1,7 @@
--- What the heartbeat asks: which of the waited keys have something to claim, and when. Each row of `waited` is one key:
--- a group of a queue, perhaps in one partition; a queue or a partition that did not exist yet, by its name; or a space,
--- which waits for queues after the newest one it knows, of a namespace and a task, each unless it is null.
--- One step into an index for each key.
+-- What the heartbeat asks: which of the waited keys have something to claim, and when. Each row of
+-- `waited` is one key: a group of a queue, perhaps in one partition; a queue or a partition that
+-- did not exist yet, by its name; or a space, which waits for queues after the newest one it knows,
+-- of a namespace and a task, each unless it is null. One step into an index for each key.
 -- locks:  nothing
 with waited as (
   select *
@@ -69,8 +69,8 @@ where waited.newest is not null
         and (waited.task is null or queue.task = waited.task)
     )
     or exists (
-      -- A queue that does not exist yet, whatever its namespace: a claim round makes it, at the cost of one round if the
-      -- queue belongs elsewhere.
+      -- A queue that does not exist yet, whatever its namespace: a claim round makes it, at the
+      -- cost of one round if the queue belongs elsewhere.
       select
       from (select outbox.queue from {schema}.outbox order by outbox.id desc limit 1000) as sent
       where not exists (select from {schema}.queue where queue.name = sent.queue)

@@ -1,8 +1,9 @@
 //! The keys that consumers of this process wait for, and which of them an announcement is about.
 //!
-//! Owns the hub of the queues and their place in listener and heartbeat. A hint names a queue, and a group and partition
-//! where they are known; it wakes every key of this node that it can be about. Promises that a wake reaches also the keys
-//! that are not waited for at the moment: a pop that comes back finds its key known to be empty, and would sleep.
+//! Owns the hub of the queues and their place in listener and heartbeat. A hint names a queue, and
+//! a group and partition where they are known; it wakes every key of this node that it can be
+//! about. Promises that a wake reaches also the keys that are not waited for at the moment: a pop
+//! that comes back finds its key known to be empty, and would sleep.
 //!
 //! Next: [`super::known`], which finds the keys; then [`crate::messages::pop`].
 
@@ -46,7 +47,8 @@ impl MessageSource {
         (Self { hub, survey, known: Mutex::default(), heard: AtomicU64::default() }, runner)
     }
 
-    /// Messages were pushed to these partitions, here: remembered for the claim rounds that the push wakes.
+    /// Messages were pushed to these partitions, here: remembered for the claim rounds that the
+    /// push wakes.
     pub(super) fn pushed(&self, queue: QueueId, partitions: &[PartitionId]) {
         self.known().push(queue, partitions);
     }

@@ -1,7 +1,7 @@
 //! What was claimed and reached nobody goes back, as if it had not been claimed.
 //!
-//! Leases are released by their nonces, and what was acked by popping is taken back by its place. Claims whose answer was
-//! lost are [`crate::service::lost_claims`].
+//! Leases are released by their nonces, and what was acked by popping is taken back by its place.
+//! Claims whose answer was lost are [`crate::service::lost_claims`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,7 +63,8 @@ pub(super) async fn give_back(ground: &Arc<Ground>, hauls: Vec<Haul>) {
     }
 }
 
-/// A look failed half-way. Its leases are afloat; what it acked by popping must be taken back one by one.
+/// A look failed half-way. Its leases are afloat; what it acked by popping must be taken back one
+/// by one.
 pub(super) fn put_back_acked(ground: &Arc<Ground>, wishes: Vec<Wish>) {
     let acked = wishes.into_iter().filter(|wish| wish.ask.auto && !wish.claims.is_empty());
     let hauls: Vec<Haul> = acked.filter_map(Wish::into_haul).collect();
@@ -100,7 +101,8 @@ async fn undo(ground: &Ground, hauls: &[Haul]) -> Result<(), DatabaseError> {
 }
 
 impl Ground {
-    /// If a consumer dies, others must look when its lease ends; the heartbeat sees only so far ahead.
+    /// If a consumer dies, others must look when its lease ends; the heartbeat sees only so far
+    /// ahead.
     pub(super) fn announce_ends<'l>(&self, leases: impl Iterator<Item = &'l PartitionLease>) {
         let far = self.database.heartbeat() * 2;
         let mut told: HashSet<GroupId> = HashSet::new();

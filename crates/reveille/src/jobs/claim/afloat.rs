@@ -30,7 +30,9 @@ impl GiveBack for Release {
             return Ok(Given::Nothing);
         }
         warn!(jobs = given.len(), "gave back jobs whose claim was not answered");
-        queues.iter().for_each(|queue| ground.bell.ready(queue));
+        for queue in queues {
+            ground.bell.ready(queue);
+        }
         Ok(Given::All)
     }
 }

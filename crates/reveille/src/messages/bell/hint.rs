@@ -51,12 +51,9 @@ impl Hint for About {
 
 const LEASE_END: &str = "#lease";
 
-fn lease_end(group: &str) -> Option<About> {
-    match place(group)? {
-        About::Group(queue, group, None) => Some(About::LeaseEnd(queue, group)),
-        About::Everything | About::Names | About::Queue(_) | About::Partition(..) => None,
-        About::Group(_, _, Some(_)) | About::LeaseEnd(..) => None,
-    }
+fn lease_end(text: &str) -> Option<About> {
+    let About::Group(queue, group, None) = place(text)? else { return None };
+    Some(About::LeaseEnd(queue, group))
 }
 
 fn place(text: &str) -> Option<About> {

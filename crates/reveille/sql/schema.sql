@@ -363,6 +363,7 @@ create function reveille.head_of(in_partition integer) returns table(tid tid, qu
 create function reveille.hint_channel() returns text;
 create function reveille.job_tags(in_tags text[]) returns text;
 create function reveille.job_unique_key(in_scope text, in_kind text, in_queue text, in_args bytea, in_key text) returns bytea;
+create function reveille.lease_end(in_partition integer, in_start bigint, in_share bigint, in_bytes bigint) returns table(through bigint);
 create function reveille.make_cursor_once() returns trigger;
 create function reveille.make_cursors(in_group integer, in_after integer, in_through integer, in_most integer) returns integer;
 create function reveille.message_id() returns uuid;
@@ -385,6 +386,7 @@ create function reveille.register(in_queue integer, in_name text, in_mode text, 
 create function reveille.remove_leftovers(in_queue integer, in_limit integer) returns bigint;
 create function reveille.retry_delay(in_backoff text, in_failures integer) returns double precision;
 create function reveille.seek(in_group integer, in_partition integer, in_after integer, in_most integer, in_place text, in_at timestamp with time zone, in_seq bigint) returns table(partition integer, committed bigint, clamped boolean, more boolean);
+create function reveille.segment_parts(in_partition integer, in_start bigint, in_through bigint, in_grp integer) returns table(first bigint, at timestamp with time zone, key_id integer, gone bigint[], ids uuid[], transaction_ids text[], payloads bytea[], trace_ids uuid[], producers text[]);
 create function reveille.seq_at(in_partition integer, low bigint, high bigint, moment timestamp with time zone) returns bigint;
 create function reveille.settle(partitions integer[], groups integer[], nonces uuid[], throughs bigint[], outcomes text[], errors text[], strict boolean[]) returns table(item integer, said text, released boolean, dead boolean, more boolean, due_s double precision, before bigint, committed bigint, durable boolean);
 create function reveille.settle_job(in_token text, in_outcome text, in_delay interval, in_code text, in_message text, in_result json, in_keep interval) returns void;

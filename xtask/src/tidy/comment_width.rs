@@ -4,17 +4,22 @@
 //! wrapped pass: rows of a table, and lines with an address.
 
 use super::Fault;
+use crate::reading::layers::Layers;
 use crate::reading::{rust, sql};
 use crate::tree::{File, Tree};
+
+/// Takes a text apart into code, comments and strings.
+type Read = fn(&str) -> Layers;
 
 const WIDEST: usize = 100;
 /// Written by a test from the catalog of PostgreSQL.
 const GENERATED: &str = "sql/schema.sql";
 
 pub(super) fn check(tree: &Tree) -> Vec<Fault> {
-    let files = ["rs", "sql"].into_iter().flat_map(|extension| tree.with_extension(extension));
-    let written = files.filter(|file| !file.path.ends_with(GENERATED));
-    written.flat_map(|file| wide_lines(file).into_iter().map(|line| too_wide(file, line))).collect()
+    let rust = tree.with_extension("rs").map(|file| (file, rust::layers as Read));
+    let sql = tree.with_extension("sql").map(|file| (file, sql::layers as Read));
+    let written = rust.chain(sql).filter(|(file, _)| !file.path.ends_with(GENERATED));
+    written.flat_map(|(file, read)| wide_lines(file, read).into_iter().map(|line| too_wide(file, line))).collect()
 }
 
 fn too_wide(file: &File, line: usize) -> Fault {
@@ -23,12 +28,12 @@ fn too_wide(file: &File, line: usize) -> Fault {
 }
 
 /// The lines of this file that hold nothing but a comment, and too much of it.
-fn wide_lines(file: &File) -> Vec<usize> {
+fn wide_lines(file: &File, read: Read) -> Vec<usize> {
     let long = |line: &str| line.trim_end().chars().count() > WIDEST;
     if !file.text.lines().any(long) {
         return Vec::new(); // spares most files the reading
     }
-    let layers = if file.path.ends_with(".rs") { rust::layers(&file.text) } else { sql::layers(&file.text) };
+    let layers = read(&file.text);
     let numbered = layers.comments.lines().enumerate().zip(file.text.lines());
     let wide = numbered.filter(|((_, comment), line)| {
         let only_comment = comment.trim() == line.trim();

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use reveille::database::{Database, DatabaseError, DatabaseOptions};
-use reveille::messages::{Messages, MessagesError, MessagesOptions, PushItem, PushOutcome};
+use reveille::messages::{Messages, MessagesError, MessagesOptions, Pop, PushItem, PushOutcome};
 use reveille_testkit::FaultProxy;
+use reveille_wake::Cause;
 use tokio::task::JoinSet;
 
+use crate::pop_kit::{Node, pop_queue, texts};
 use crate::support::{Fixture, item, push, queue, seqs, soon, until_blocked};
 
 /// A node whose connections go through a proxy, and which has pushed once.
@@ -39,6 +41,25 @@ async fn a_push_whose_answer_was_lost_is_stored_once_and_answered() {
     assert_eq!(seqs(&answers), [2, 3, 4]);
     assert_eq!(fixture.texts("mail", "a").await, ["first", "second", "the marker", "fourth"]);
     assert!(sessions(&fixture).await.iter().all(|pid| !before.contains(pid)), "it was asked in another session");
+}
+
+/// The second attempt finds the message in the log and appends nothing; the first woke nobody.
+#[tokio::test]
+async fn a_push_whose_answer_was_lost_wakes_a_waiting_pop() {
+    let fixture = Fixture::new().await;
+    let (proxy, messages) = proxied(&fixture).await;
+    let here = Node::on(&fixture.db).await.proven().await;
+    for _ in ["a", "b"] {
+        let batch = pop_queue(&here.messages, "mail", 1).await;
+        here.messages.complete(&batch).await.pop().unwrap().unwrap();
+    }
+    let waiting = here.parked(Pop::queue(queue("mail"))).await;
+
+    proxy.cut_after_sending("the marker");
+    soon(messages.push_one(item("mail", "a", "the marker"))).await.unwrap();
+
+    assert_eq!(texts(&soon(waiting).await.unwrap().unwrap()), ["the marker"]);
+    assert_eq!(here.cause_of_last_find(), Some(Cause::Notified));
 }
 
 #[tokio::test]

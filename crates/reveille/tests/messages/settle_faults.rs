@@ -9,8 +9,9 @@ use reveille::messages::{
     PartitionLease, Pop, SeekTo, Settled, Settlement, TransactionOutcome,
 };
 use reveille_testkit::{Direction, FaultProxy};
+use reveille_wake::Cause;
 
-use crate::pop_kit::{group, pop, pop_queue, push_to, spawn, stranded};
+use crate::pop_kit::{Node, group, pop, pop_queue, push_to, spawn, stranded, texts};
 use crate::settle_kit::{RELEASED, complete, deadlocks_after, settle};
 use crate::support::{Fixture, item, queue, soon, until_blocked};
 
@@ -35,6 +36,21 @@ async fn an_ack_whose_answer_was_lost_is_found_to_have_happened() {
     assert_eq!(settled, Settled::Already);
     assert_eq!(it.cursor().await.committed, 2);
     assert_eq!(settle(&it.messages, Settlement::complete(&batch.partitions[0])).await, Settled::Already);
+}
+
+/// The second attempt finds that nothing is left to settle; the first woke nobody.
+#[tokio::test]
+async fn an_ack_whose_answer_was_lost_wakes_a_pop_that_waits_for_the_partition() {
+    let it = Fixture::new().await;
+    let (proxy, remote, batch) = remote_and_batch(&it).await;
+    let here = Node::on(&it.db).await.proven().await;
+    let waiting = here.parked(Pop::queue(queue("mail"))).await;
+
+    proxy.cut_after(Direction::ToClient, 0);
+    settle(&remote, Settlement::complete(&batch.partitions[0])).await;
+
+    assert_eq!(texts(&soon(waiting).await.unwrap().unwrap()), ["2"]);
+    assert_eq!(here.cause_of_last_find(), Some(Cause::Notified));
 }
 
 /// The first attempt counts and its answer is lost; before the second, somebody has claimed what

@@ -167,6 +167,18 @@ impl PushBatch {
         all
     }
 
+    /// The partitions whose consumers are to be woken: those of this append, and those where an
+    /// earlier attempt stored something whose answer was lost. That attempt woke nobody.
+    pub(super) fn stored_partitions(&self) -> Vec<(QueueId, PartitionId)> {
+        let stored = |entry: &&Entry| matches!(entry.verdict, Some(Verdict::Stored(_)));
+        let before = self.decided.iter().filter(stored).filter_map(|entry| entry.place.as_ref());
+        let mut all = self.partitions();
+        all.extend(before.map(|place| (place.queue, place.id)));
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Which queues, by name.
     pub(super) fn queues(&self) -> Vec<&str> {
         let mut all: Vec<&str> = self.entries.iter().map(|entry| entry.item.queue.as_str()).collect();

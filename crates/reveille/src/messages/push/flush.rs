@@ -102,7 +102,7 @@ impl Flusher {
                 Appended::Changed
             };
             match appended {
-                Appended::Stored => ring(&self.ground, &batch.partitions()),
+                Appended::Stored => ring(&self.ground, &batch.stored_partitions()),
                 Appended::Seen => self.be_careful(),
                 Appended::Changed => batch.unplace(&self.ground),
             }

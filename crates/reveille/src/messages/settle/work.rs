@@ -199,6 +199,10 @@ impl Settling {
         };
         for row in &rows {
             let Some((at, place)) = rest.get(item_of(row)) else { continue };
+            if matches!(&items[*at], Ask::Settle(_, _, Heard::Cut(_))) {
+                // An attempt whose answer was lost may have freed the partition, and woke nobody.
+                self.ground.bell.freed(place.queue, place.group, place.partition);
+            }
             note(&mut items[*at], verdict(row));
             ring(&self.ground, row, *place);
         }

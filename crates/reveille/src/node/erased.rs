@@ -83,8 +83,10 @@ impl<S: WorkSource> AnySource for S {
     }
 
     fn wake_after(&self, hint: &dyn Any, delay: Duration) {
-        if let Some(hint) = hint.downcast_ref() {
-            WorkSource::wake_after(self, hint, delay);
+        match hint.downcast_ref() {
+            Some(hint) => WorkSource::wake_after(self, hint, delay),
+            // The claim round learns when the work is due.
+            None => WorkSource::wake(self, None, Cause::Due),
         }
     }
 
@@ -93,8 +95,9 @@ impl<S: WorkSource> AnySource for S {
     }
 
     fn wake_by_text_after(&self, hint: &str, delay: Duration) {
-        if let Some(hint) = S::Hint::from_text(hint) {
-            WorkSource::wake_after(self, &hint, delay);
+        match S::Hint::from_text(hint) {
+            Some(hint) => WorkSource::wake_after(self, &hint, delay),
+            None => WorkSource::wake(self, None, Cause::Notified),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::database::pauses::GIVE_BACK;
 
 /// After so many answers that there is nothing to give back, there is not: a draining worker waits
 /// for this.
-const EMPTY_ANSWERS: usize = 4;
+const EMPTY_ANSWERS: usize = 5;
 
 /// How a service gives claims back.
 pub(crate) trait GiveBack: Send + Sync + 'static {
@@ -79,7 +79,7 @@ impl<G: GiveBack> Sent<G> {
     /// some claims, one further answer is enough. At the end of the service it is tried once more,
     /// unless it succeeded before.
     async fn give_back(self, end: &CancellationToken) {
-        let (mut answers, mut enough) = (0, EMPTY_ANSWERS);
+        let (mut answers, mut enough, mut some_until) = (0, EMPTY_ANSWERS, None);
         for pause in GIVE_BACK {
             let paused = end.run_until_cancelled(tokio::time::sleep(pause)).await;
             if paused.is_none() && answers > 0 {
@@ -91,7 +91,7 @@ impl<G: GiveBack> Sent<G> {
                     answers += 1;
                     enough = match given {
                         Given::Nothing => enough,
-                        Given::Some => enough.min(answers + 1),
+                        Given::Some => *some_until.get_or_insert(answers + 1),
                         Given::All => answers,
                     };
                 }
@@ -150,11 +150,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_some_claims_one_more_answer_is_waited_for_and_four_when_there_were_none() {
+    async fn after_some_claims_one_more_answer_is_waited_for_and_five_when_there_were_none() {
         let end = CancellationToken::new();
+        let late = [Ok(Given::Nothing), Ok(Given::Nothing), Ok(Given::Nothing), Ok(Given::Nothing), Ok(Given::Some)];
 
         assert_eq!(attempts([Ok(Given::Some), Ok(Given::Some)], &end).await, [0, 250]);
-        assert_eq!(attempts([], &end).await, [0, 250, 1250, 3250]);
+        assert_eq!(attempts([], &end).await, [0, 250, 1250, 3250, 8250]);
+        assert_eq!(attempts(late, &end).await, [0, 250, 1250, 3250, 8250, 23_250]);
     }
 
     #[tokio::test(start_paused = true)]

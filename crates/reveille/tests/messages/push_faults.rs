@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use reveille::database::{Database, DatabaseError, DatabaseOptions};
-use reveille::messages::{Messages, MessagesError, MessagesOptions, Pop, PushItem, PushOutcome};
+use reveille::messages::{Messages, MessagesError, MessagesOptions, Pop, PushItem, PushOutcome, Switch};
 use reveille_testkit::FaultProxy;
 use reveille_wake::Cause;
 use tokio::task::JoinSet;
 
-use crate::pop_kit::{Node, pop_queue, texts};
+use crate::pop_kit::{Node, pop_queue, spawn, texts};
 use crate::support::{Fixture, item, push, queue, seqs, soon, until_blocked};
 
 /// A node whose connections go through a proxy, and which has pushed once.
@@ -78,6 +78,32 @@ async fn a_push_with_a_transaction_id_whose_answer_was_lost_is_stored_and_no_dup
     assert_eq!(answers[2].outcome, PushOutcome::Duplicate { of: answers[0].id });
     assert_eq!(again.outcome, PushOutcome::Duplicate { of: answers[1].id });
     assert_eq!(fixture.texts("mail", "a").await, ["first", "second", "the marker"]);
+}
+
+/// The first attempt stores the message, and its answer is lost; before the second, pushes are
+/// paused. What is kept until they go on must not be in the log already.
+#[tokio::test]
+async fn a_push_whose_answer_was_lost_before_pushes_were_paused_is_stored_once() {
+    let fixture = Fixture::new().await;
+    let (proxy, messages) = proxied(&fixture).await;
+    let (mut holder, watcher) = (fixture.client().await, fixture.client().await);
+    let held = holder.transaction().await.unwrap();
+    held.execute("select from reveille.head for update", &[]).await.unwrap();
+    let pushing = spawn(async move { messages.push_one(item("mail", "a", "second")).await });
+    until_blocked(&watcher, 1).await;
+
+    proxy.stall();
+    proxy.cut();
+    held.rollback().await.unwrap();
+    soon(async { while fixture.texts("mail", "a").await.len() < 2 {} }).await;
+    soon(fixture.messages.turn(Switch::PushPaused, true)).await.unwrap();
+    proxy.heal();
+    let pushed = soon(pushing).await.unwrap().unwrap();
+    soon(fixture.messages.turn(Switch::PushPaused, false)).await.unwrap();
+    soon(fixture.messages.push_one(item("mail", "a", "third"))).await.unwrap();
+
+    assert_eq!(pushed.outcome, PushOutcome::Stored { seq: 2 });
+    assert_eq!(fixture.texts("mail", "a").await, ["first", "second", "third"]);
 }
 
 #[tokio::test]

@@ -102,11 +102,14 @@ impl<K: Key> Watch<K> {
         .await;
     }
 
-    /// The woken keys and why. Their claims begin with [`look_at`](Self::look_at).
+    /// The woken keys and why, in the order of waking. Their claims begin with
+    /// [`look_at`](Self::look_at).
     pub fn rung_keys(&self) -> Vec<(K, Cause)> {
         let board = self.hub.board();
         let listed = board.watches.get(&self.id).into_iter().flat_map(|list| &list.woken);
-        listed.filter_map(|key| Some((key.clone(), board.woken(self.id, key)?.cause))).collect()
+        let mut woken: Vec<_> = listed.filter_map(|key| Some((key.clone(), board.woken(self.id, key)?))).collect();
+        woken.sort_by_key(|(_, woken)| woken.since);
+        woken.into_iter().map(|(key, woken)| (key, woken.cause)).collect()
     }
 
     /// Begins a claim from a key: its wakes so far are answered by it. `unrung` is why, should it

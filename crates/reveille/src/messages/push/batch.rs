@@ -167,13 +167,12 @@ impl PushBatch {
         all
     }
 
-    /// The partitions whose consumers are to be woken: those of this append, and those where an
-    /// earlier attempt stored something whose answer was lost. That attempt woke nobody.
-    pub(super) fn stored_partitions(&self) -> Vec<(QueueId, PartitionId)> {
+    /// The partitions where an earlier attempt stored something, and lost its answer: it woke no
+    /// consumer.
+    pub(super) fn stored_before(&self) -> Vec<(QueueId, PartitionId)> {
         let stored = |entry: &&Entry| matches!(entry.verdict, Some(Verdict::Stored(_)));
-        let before = self.decided.iter().filter(stored).filter_map(|entry| entry.place.as_ref());
-        let mut all = self.partitions();
-        all.extend(before.map(|place| (place.queue, place.id)));
+        let places = self.decided.iter().filter(stored).filter_map(|entry| entry.place.as_ref());
+        let mut all: Vec<_> = places.map(|place| (place.queue, place.id)).collect();
         all.sort_unstable();
         all.dedup();
         all

@@ -25,8 +25,7 @@ pub(super) async fn append(
     batch: &mut PushBatch,
 ) -> Result<bool, DatabaseError> {
     if is_paused(connection).await? {
-        buffer(connection, batch).await?;
-        return Ok(true);
+        return keep(connection, batch).await;
     }
     outbox::move_all(ground, connection, &batch.queues()).await?;
     let transaction = connection.transaction().await?;
@@ -103,7 +102,27 @@ async fn is_paused(connection: &Connection) -> Result<bool, DatabaseError> {
     Ok(connection.query_opt(&PUSH_PAUSED, &[]).await?.is_some_and(|row| row.get(0)))
 }
 
-/// Keep the batch until pushes go on.
+/// Keep the batch until pushes go on, but for what an earlier attempt stored before the pause.
+async fn keep(connection: &mut Connection, batch: &mut PushBatch) -> Result<bool, DatabaseError> {
+    if batch.is_doubtful() {
+        let transaction = connection.transaction().await?;
+        // With the heads held, the earlier attempt has ended, one way or the other.
+        let locked = lock(&transaction, &heads(batch)).await?;
+        if locked {
+            find_happened(&transaction, batch).await?;
+        }
+        transaction.rollback().await?;
+        if !locked {
+            return Ok(false);
+        }
+        batch.set_decided_aside();
+    }
+    if !batch.entries().is_empty() {
+        buffer(connection, batch).await?;
+    }
+    Ok(true)
+}
+
 async fn buffer(connection: &Connection, batch: &mut PushBatch) -> Result<(), DatabaseError> {
     let entries = || batch.entries().iter();
     let queues: Vec<&str> = entries().map(|entry| entry.item.queue.as_str()).collect();

@@ -101,8 +101,9 @@ impl Flusher {
             } else {
                 Appended::Changed
             };
+            ring(&self.ground, &batch.stored_before());
             match appended {
-                Appended::Stored => ring(&self.ground, &batch.stored_partitions()),
+                Appended::Stored => ring(&self.ground, &batch.partitions()),
                 Appended::Seen => self.be_careful(),
                 Appended::Changed => batch.unplace(&self.ground),
             }

@@ -62,12 +62,13 @@ impl Prepared {
     /// The first push whose transaction id was seen before, within these or earlier, and the
     /// message that came first.
     pub(in crate::messages) fn first_duplicate(&self) -> Option<(usize, MessageId)> {
-        let duplicates = self.layout.entries().filter_map(|entry| match entry.verdict {
-            Some(Verdict::Duplicate(of)) => Some((entry.number, of)),
-            Some(Verdict::Twin(first)) => Some((entry.number, self.layout.entry(first)?.id)),
+        let is_duplicate = |entry: &&Entry| matches!(entry.verdict, Some(Verdict::Duplicate(_) | Verdict::Twin(_)));
+        let first = self.layout.entries().filter(is_duplicate).min_by_key(|entry| entry.number)?;
+        match first.verdict {
+            Some(Verdict::Duplicate(of)) => Some((first.number, of)),
+            Some(Verdict::Twin(twin)) => Some((first.number, self.layout.entry(twin)?.id)),
             _ => None,
-        });
-        duplicates.min_by_key(|(number, _)| *number)
+        }
     }
 
     /// The transaction was committed: wake whoever waits, and say what was stored, in the order of

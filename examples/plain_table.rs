@@ -26,7 +26,7 @@ async fn main() -> anyhow::Result<()> {
         // Never blocks: a listener that stops reading stops VACUUM for the whole database.
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(_) = message {
-                bell.ring(&"letter", Cause::Notified);
+                bell.wake(&"letter", Cause::Notified);
             }
         }
         bell.set_link(Link::Lost { since: Instant::now(), attempts: 0 }); // a real one connects again
@@ -41,9 +41,9 @@ async fn main() -> anyhow::Result<()> {
         if let Waited::Woken(cause) = armed.wait(Instant::now() + Duration::from_secs(30)).await {
             println!("woken: {cause}");
         }
-        let look = armed.look(); // an error below drops it, and its ring is put back
+        let claim = armed.claim(); // an error below drops it, and its ring is put back
         let rows = db.query(CLAIM, &[]).await?;
-        look.found(Outcome::of(rows.len(), 2));
+        claim.found(Outcome::of(rows.len(), 2));
         if rows.is_empty() {
             db.query_one(PUSH, &[&left]).await?; // somebody pushes: here, in psql, on another machine
         }

@@ -35,7 +35,7 @@ async fn measure(waiters: usize) -> Vec<Duration> {
             loop {
                 let waited = armed.wait(Instant::now() + Duration::from_secs(60)).await;
                 let ran = Instant::now();
-                armed.look().found(Outcome::Empty); // before the report: a ring until here would be answered by this look
+                armed.claim().found(Outcome::Empty); // before the report: a ring until here would be answered by this look
                 if waited == Waited::Woken(Cause::Pushed) && report.send(ran).await.is_err() {
                     return;
                 }
@@ -45,10 +45,10 @@ async fn measure(waiters: usize) -> Vec<Duration> {
     tokio::task::spawn_blocking(move || {
         let ring = || {
             std::thread::sleep(Duration::from_micros(200)); // let everybody fall asleep again
-            let rung = Instant::now();
-            hub.ring(&"mail", Cause::Pushed);
+            let woken = Instant::now();
+            hub.wake(&"mail", Cause::Pushed);
             let ran = std::iter::repeat_with(|| woken.blocking_recv().expect("a waiter runs")).take(waiters);
-            ran.max().map_or(Duration::ZERO, |last| last.saturating_duration_since(rung))
+            ran.max().map_or(Duration::ZERO, |last| last.saturating_duration_since(woken))
         };
         std::iter::repeat_with(ring).take(RINGS).collect()
     })

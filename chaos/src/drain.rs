@@ -13,13 +13,13 @@ use super::history::{Count, Event, History, Place};
 /// What is not settled, or leased: queue, partition, group, how many, leased.
 const LEFT: &str = "
     select queue.name, partition.name, consumer_group.name,
-           (head.next_seq - 1 - coalesce(cursor.committed, 0))::bigint, cursor.lease_until is not null
+           (partition_row.next_seq - 1 - coalesce(cursor.committed, 0))::bigint, cursor.lease_until is not null
     from reveille.consumer_group
     join reveille.queue on queue.id = consumer_group.queue
     join reveille.partition on partition.queue = queue.id
-    join reveille.head on head.partition = partition.id
-    left join reveille.cursor on cursor.partition = head.partition and cursor.grp = consumer_group.id
-    where head.next_seq - 1 > coalesce(cursor.committed, 0) or cursor.lease_until is not null";
+    join reveille.partition_row on partition_row.partition = partition.id
+    left join reveille.cursor on cursor.partition = partition_row.partition and cursor.grp = consumer_group.id
+    where partition_row.next_seq - 1 > coalesce(cursor.committed, 0) or cursor.lease_until is not null";
 /// What was pushed in SQL and is in no partition yet, jobs that have not ended, orchestrations that
 /// run.
 const WAITING: &str = "
@@ -35,12 +35,12 @@ const EFFECTS: &str = "
     where status = 'Completed' and output = substr(instance_id, 6) || ': step step ' || substr(instance_id, 6)";
 /// Groups with messages before them of which nothing says so: none, in any snapshot.
 const STRANDED: &str = "
-    select count(*) from reveille.head join reveille.cursor on cursor.partition = head.partition
-    where head.next_seq - 1 > cursor.committed and cursor.due_at is null and head.fresh_at is null";
+    select count(*) from reveille.partition_row join reveille.cursor on cursor.partition = partition_row.partition
+    where partition_row.next_seq - 1 > cursor.committed and cursor.due_at is null and partition_row.new_since is null";
 const BACKLOG: &str = "
     select coalesce(max(behind), 0)::bigint from (
-      select sum(head.next_seq - 1 - cursor.committed) as behind
-      from reveille.cursor join reveille.head on head.partition = cursor.partition group by cursor.grp) as groups";
+      select sum(partition_row.next_seq - 1 - cursor.committed) as behind
+      from reveille.cursor join reveille.partition_row on partition_row.partition = cursor.partition group by cursor.grp) as groups";
 const BURIED: &str = "
     select queue.name, consumer_group.name, dead_letter.payload
     from reveille.dead_letter

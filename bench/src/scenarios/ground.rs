@@ -64,7 +64,7 @@ struct Seen {
 impl Seen {
     async fn measure(&mut self, bench: &Bench, database: &Database, url: &str) -> anyhow::Result<()> {
         let span = bench.span();
-        let lane = database.connection(Purpose::Lane("bench")).await?;
+        let lane = database.connection(Purpose::Dedicated("bench")).await?;
         let echo = async |_| lane.query(&ECHO, &[&1_i64]).await.map(drop).map_err(Into::into);
         self.single.push(rate(span, 1, echo).await?);
         self.pipelined.push(rate(span, IN_FLIGHT, echo).await?);
@@ -104,7 +104,7 @@ impl Seen {
 async fn connections(database: &Database, count: usize) -> anyhow::Result<Vec<Connection>> {
     let mut all = Vec::with_capacity(count);
     for _ in 0..count {
-        all.push(database.connection(Purpose::Lane("bench")).await?);
+        all.push(database.connection(Purpose::Dedicated("bench")).await?);
     }
     Ok(all)
 }

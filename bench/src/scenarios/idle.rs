@@ -74,7 +74,7 @@ async fn wait(nodes: &[Node], span: Duration) {
 fn tickets(node: &Node, patience: Duration) -> impl Iterator<Item = impl Future> {
     let until = Patience::Until(Instant::now() + patience);
     (0..KEYS.div_ceil(DISPATCHERS))
-        .filter_map(move |number| node.handle.ask([format!("queue-{number}")], (), until).ok())
+        .filter_map(move |number| node.handle.request([format!("queue-{number}")], (), until).ok())
 }
 
 async fn poll(url: &str, span: Duration) -> anyhow::Result<()> {

@@ -70,12 +70,12 @@ async fn commit_to_claim(nodes: &[Node], count: usize) -> Vec<f64> {
     let [pusher, taker] = nodes else { return Vec::new() };
     let mut took = Vec::with_capacity(count);
     for _ in 0..count {
-        let looks = taker.counters.all_looks();
+        let looks = taker.counters.all_rounds();
         let waiting = taker.take("latency");
         tokio::pin!(waiting);
         // Parked: it has looked once if it had to, and sleeps.
         let parked = tokio::time::timeout(BETWEEN_PUSHES, &mut waiting).await;
-        debug_assert!(parked.is_err() && taker.counters.all_looks() >= looks);
+        debug_assert!(parked.is_err() && taker.counters.all_rounds() >= looks);
         pusher.push("latency", 1).await;
         let committed = Instant::now();
         waiting.await;
@@ -92,18 +92,18 @@ async fn rings(count: usize) -> anyhow::Result<Vec<f64>> {
     let mut took = Vec::with_capacity(count);
     for _ in 0..count {
         let mut armed = hub.arm(0_u8).map_err(|refused| anyhow::anyhow!("{refused:?}"))?;
-        armed.look().found(reveille_wake::Outcome::Empty);
+        armed.claim().found(reveille_wake::Outcome::Empty);
         let (tell, woken) = oneshot::channel();
         tasks.spawn(async move {
             let waited = armed.wait(Instant::now() + Duration::from_secs(10)).await;
             let _ = tell.send((Instant::now(), matches!(waited, Waited::TimedOut)));
         });
         tokio::task::yield_now().await;
-        let rung = Instant::now();
-        hub.ring(&0, Cause::Pushed);
+        let woke_at = Instant::now();
+        hub.wake(&0, Cause::Pushed);
         let (at, timed_out) = woken.await.context("the waiter is gone")?;
         anyhow::ensure!(!timed_out, "a ring was lost");
-        took.push(at.saturating_duration_since(rung).as_secs_f64() * 1e6);
+        took.push(at.saturating_duration_since(woke_at).as_secs_f64() * 1e6);
     }
     Ok(took)
 }
@@ -111,7 +111,7 @@ async fn rings(count: usize) -> anyhow::Result<Vec<f64>> {
 async fn looks_per_push(nodes: &[Node], pushes: usize) -> f64 {
     let mut waiting: Vec<_> = nodes.iter().flat_map(|node| (0..WAITERS).map(|_| node.ask("herd"))).collect();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let looks = || nodes.iter().map(|node| node.counters.all_looks()).sum::<u64>();
+    let looks = || nodes.iter().map(|node| node.counters.all_rounds()).sum::<u64>();
     let before = looks();
     for _ in 0..pushes {
         nodes[0].push("herd", 1).await;

@@ -137,9 +137,9 @@ async fn drained(client: &Client) -> bool {
     let left = "
         select (select count(*) from reveille.outbox) + count(*)
         from reveille.consumer_group
-        join reveille.head on head.queue = consumer_group.queue
-        left join reveille.cursor on cursor.partition = head.partition and cursor.grp = consumer_group.id
-        where head.next_seq - 1 > coalesce(cursor.committed, 0)";
+        join reveille.partition_row on partition_row.queue = consumer_group.queue
+        left join reveille.cursor on cursor.partition = partition_row.partition and cursor.grp = consumer_group.id
+        where partition_row.next_seq - 1 > coalesce(cursor.committed, 0)";
     let begun = tokio::time::Instant::now();
     while begun.elapsed() < DRAIN {
         let left: i64 = client.query_one(left, &[]).await.expect("what is left can be counted").get(0);

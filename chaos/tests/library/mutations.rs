@@ -20,8 +20,8 @@ async fn world_with(function: &str, rule: &str, broken: &str) -> World {
 async fn a_spread_that_forgets_to_look_again_strands_messages_and_is_noticed() {
     let rule = "with told as materialized (\n    select seen.tid";
     let slower = "perform pg_sleep(0.02);\n  with told as materialized (\n    select seen.tid";
-    let world = world_with("spread", rule, slower).await;
-    world.break_rule("spread", "and head.next_seq - 1 = told.newest", "").await;
+    let world = world_with("mark_ready", rule, slower).await;
+    world.break_rule("mark_ready", "and partition_row.next_seq - 1 = told.newest", "").await;
 
     // Ends as soon as it is noticed; on a busy machine that may take long.
     let faults = clients::run(&world, TIME * 8, 1).await;

@@ -12,7 +12,7 @@ mod environment;
 mod config;
 
 mod commands;
-mod ground;
+mod opened;
 mod remote;
 
 mod exit;

@@ -4,7 +4,7 @@
 //! Promises that an activity is held by one slot at a time, and one session's activities by one
 //! owner.
 //!
-//! Next: [`crate::lane`].
+//! Next: [`crate::work_queue`].
 
 mod key;
 mod relay;
@@ -20,10 +20,10 @@ use reveille::service::Survey;
 use tokio_postgres::Row;
 use tracing::warn;
 
-pub(crate) use key::{ActivityAsk, ActivityKey};
+pub(crate) use key::{ActivityKey, ActivityRequest};
 pub(crate) use relay::Relayed;
 use sessions::Sessions;
-pub(crate) use shelf::{Asked, Shelf};
+pub(crate) use shelf::{Shelf, WaitingDemand};
 
 use crate::glance::Glances;
 use crate::number::{seconds, signed};
@@ -62,7 +62,7 @@ pub(crate) struct Task {
 
 impl Queue for Activities {
     type Key = ActivityKey;
-    type Ask = ActivityAsk;
+    type Request = ActivityRequest;
     type Lease = Task;
     const NAME: &'static str = "activities";
 
@@ -78,7 +78,7 @@ impl Queue for Activities {
     async fn claim(
         &self,
         asked: &[(&ActivityKey, usize)],
-        ask: &ActivityAsk,
+        ask: &ActivityRequest,
     ) -> Result<Vec<Claimed<Task>>, ClaimFailed<Task>> {
         let plain = match asked.first() {
             Some((key, _)) if !self.sessions.are_due() => {
@@ -121,7 +121,7 @@ impl Activities {
     async fn claim_plain(
         &self,
         key: &ActivityKey,
-        ask: &ActivityAsk,
+        ask: &ActivityRequest,
         want: usize,
     ) -> Result<Option<Claimed<Task>>, DatabaseError> {
         let (tokens, limit, lock) = (nonces(want), signed(want as u64), seconds(ask.lock));
@@ -139,7 +139,7 @@ impl Activities {
     async fn claim_owned(
         &self,
         key: &ActivityKey,
-        ask: &ActivityAsk,
+        ask: &ActivityRequest,
         want: usize,
     ) -> Result<Claimed<Task>, DatabaseError> {
         let mut tries = 0;

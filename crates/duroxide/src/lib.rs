@@ -10,13 +10,13 @@
 //! # }
 //! ```
 //!
-//! Two queues, one path: a fetch is a demand to the queue's dispatcher (`lane`), which looks once
+//! Two queues, one path: a fetch is a demand to the queue's dispatcher (`work_queue`), which looks once
 //! for everybody when it is rung and sleeps otherwise. A turn or an activity is claimed with
 //! `skip locked`, held under a token until a time by the database's clock, and settled in one
 //! statement that compares the token while it writes.
 //!
 //! The modules, in the order a work item passes them: `work_item`, `queue` with `turns` and
-//! `activities`, `bell` (who must be woken), `lane` (who gets it), `provider` (the contract),
+//! `activities`, `source` (who must be woken), `work_queue` (who gets it), `provider` (the contract),
 //! `admin`.
 
 mod error;
@@ -33,8 +33,8 @@ mod activities;
 mod queue;
 mod turns;
 
-mod bell;
-mod lane;
+mod ready;
+mod work_queue;
 
 mod admin;
 mod long_poll;
@@ -44,4 +44,4 @@ mod provider;
 pub use long_poll::{ConfigFault, ConfigFaults, LongPollConfig};
 pub use options::{PostgresProviderOptions, ProviderOpenError};
 pub use provider::PostgresProvider;
-pub use reveille_wake::{PaceCauses, Policy};
+pub use reveille_wake::{FallbackCauses, Policy};

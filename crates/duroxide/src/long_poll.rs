@@ -4,12 +4,12 @@
 //! the hub, the pace and the dispatcher. Promises to report every fault at once. Each default that
 //! differs from seed 001 says so.
 //!
-//! Next: [`crate::lane`].
+//! Next: [`crate::work_queue`].
 
 use std::fmt;
 use std::time::Duration;
 
-use reveille_wake::{DispatcherOptions, HubOptions, PaceCauses, PaceOptions, Policy};
+use reveille_wake::{DispatcherOptions, FallbackCauses, HubOptions, Policy, PollModeOptions};
 
 /// How a fetch waits for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +36,9 @@ pub struct LongPollConfig {
     /// [`Policy::Competing`], one for all of them; with [`Policy::Broadcast`] every waiting fetch
     /// makes one of its own.
     pub policy: Policy,
-    /// What begins fallback polling. Default: [`PaceCauses::DEFAULT`] (the seed:
-    /// [`PaceCauses::SEED_001`], with which an idle process never rests).
-    pub causes: PaceCauses,
+    /// What begins fallback polling. Default: [`FallbackCauses::DEFAULT`] (the seed:
+    /// [`FallbackCauses::SEED_001`], with which an idle process never rests).
+    pub causes: FallbackCauses,
 }
 
 impl LongPollConfig {
@@ -47,7 +47,7 @@ impl LongPollConfig {
         enabled: true,
         timer_grace_period: Duration::from_millis(100),
         aggressive_poll_duration: Duration::from_secs(60),
-        causes: PaceCauses::SEED_001,
+        causes: FallbackCauses::SEED_001,
         ..Self::DEFAULT
     };
 
@@ -60,7 +60,7 @@ impl LongPollConfig {
         aggressive_exit_threshold: 5,
         notify_delivery_timeout: Duration::from_millis(100),
         policy: Policy::Competing,
-        causes: PaceCauses::DEFAULT,
+        causes: FallbackCauses::DEFAULT,
     };
 
     /// The defaults, with waiting on.
@@ -97,9 +97,9 @@ impl LongPollConfig {
     }
 
     /// The pace's part. With the seed's causes its interval is the seed's too.
-    fn pace_options(&self) -> PaceOptions {
-        let base = if self.causes == PaceCauses::SEED_001 { SEED_001 } else { PaceOptions::DEFAULT };
-        PaceOptions {
+    fn poll_mode_options(&self) -> PollModeOptions {
+        let base = if self.causes == FallbackCauses::SEED_001 { SEED_001 } else { PollModeOptions::DEFAULT };
+        PollModeOptions {
             causes: self.causes,
             minimum: self.aggressive_poll_duration,
             exit_threshold: self.aggressive_exit_threshold,
@@ -115,7 +115,7 @@ impl LongPollConfig {
             .max_wait(self.max_wait_time)
             .fallback_interval(self.fallback_poll_interval)
             .delivery_timeout(self.notify_delivery_timeout)
-            .pace(self.pace_options())
+            .poll_mode(self.poll_mode_options())
     }
 }
 
@@ -127,8 +127,8 @@ impl Default for LongPollConfig {
 
 /// Seed 001's aggressive mode: every wake enters it, for 60 s, at the 50 ms of duroxide's idle
 /// sleep.
-const SEED_001: PaceOptions = PaceOptions {
-    causes: PaceCauses::SEED_001,
+const SEED_001: PollModeOptions = PollModeOptions {
+    causes: FallbackCauses::SEED_001,
     minimum: Duration::from_secs(60),
     exit_threshold: 5,
     shortest: Duration::from_millis(50),
@@ -203,13 +203,13 @@ mod tests {
         assert_eq!(ours.aggressive_exit_threshold, 5);
         assert_eq!(ours.notify_delivery_timeout, ms(100));
         assert_eq!(ours.policy, Policy::Competing);
-        assert_eq!((ours.causes, seed.causes), (PaceCauses::DEFAULT, PaceCauses::SEED_001));
+        assert_eq!((ours.causes, seed.causes), (FallbackCauses::DEFAULT, FallbackCauses::SEED_001));
     }
 
     #[test]
     fn the_seeds_polling_is_whole() {
-        assert_eq!(LongPollConfig::default().pace_options(), PaceOptions::DEFAULT);
-        assert_eq!(LongPollConfig::SEED_001.pace_options(), SEED_001);
+        assert_eq!(LongPollConfig::default().poll_mode_options(), PollModeOptions::DEFAULT);
+        assert_eq!(LongPollConfig::SEED_001.poll_mode_options(), SEED_001);
         assert_eq!((SEED_001.minimum, SEED_001.exit_threshold), (secs(60), 5));
         assert_eq!((SEED_001.shortest, SEED_001.longest), (ms(50), ms(50)));
     }

@@ -4,7 +4,7 @@
 //! then the rings that its commit makes due. Everything that can make work visible rings: a
 //! message, an activity, a turn given back or committed, the end of a lock.
 //!
-//! Next: [`crate::turns`], [`crate::activities`], [`crate::lane`].
+//! Next: [`crate::turns`], [`crate::activities`], [`crate::work_queue`].
 
 mod contract;
 mod relay;
@@ -22,10 +22,9 @@ use reveille_wake::Cause;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::activities::{Activities, ActivityAsk, ActivityKey, Shelf};
+use crate::activities::{Activities, ActivityKey, ActivityRequest, Shelf};
 use crate::error::unreadable;
 use crate::glance::{Glances, Status};
-use crate::lane::Lane;
 use crate::long_poll::LongPollConfig;
 use crate::nul;
 use crate::number::{seconds, signed, unsigned};
@@ -36,8 +35,9 @@ use crate::store::Store;
 use crate::token::TurnToken;
 use crate::turns::item::Understood;
 use crate::turns::settle::Outcome;
-use crate::turns::{TurnAsk, TurnKey, Turns};
+use crate::turns::{TurnKey, TurnRequest, Turns};
 use crate::work_item::Message;
+use crate::work_queue::WorkQueue;
 
 /// How long messages wait whose instance will be started by a message that is not visible yet.
 const UNSTARTED_PAUSE: Duration = Duration::from_secs(1);
@@ -53,8 +53,8 @@ pub struct PostgresProvider {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Store,
-    pub(crate) turns: Arc<Lane<Turns>>,
-    pub(crate) activities: Arc<Lane<Activities>>,
+    pub(crate) turns: Arc<WorkQueue<Turns>>,
+    pub(crate) activities: Arc<WorkQueue<Activities>>,
     /// The next activities of slots that have just done one.
     shelf: Arc<Shelf>,
     glances: Arc<Glances>,
@@ -111,10 +111,10 @@ impl PostgresProvider {
         database.migrate_from(&schema::SOURCE).await?;
         let (store, context, closing) =
             (Store { database: database.clone() }, Arc::new(Context::new(database)), TaskTracker::new());
-        let turns = Lane::new(Turns { store: store.clone() }, &context, config);
+        let turns = WorkQueue::new(Turns { store: store.clone() }, &context, config);
         let glances = Arc::new(Glances::default());
         let activities = Activities::new(store.clone(), Arc::clone(&glances));
-        let activities = Lane::new(activities, &context, config);
+        let activities = WorkQueue::new(activities, &context, config);
         if owned {
             let (context, database) = (Arc::clone(&context), database.clone());
             closing.spawn(async move {
@@ -158,7 +158,7 @@ impl PostgresProvider {
         let begun = Instant::now();
         loop {
             let left = wait.saturating_sub(begun.elapsed());
-            let Some(turn) = turns.take(OPERATION, key.clone(), TurnAsk { lock }, left).await? else {
+            let Some(turn) = turns.take(OPERATION, key.clone(), TurnRequest { lock }, left).await? else {
                 return Ok(None);
             };
             let token = turn.token.to_string();
@@ -166,7 +166,7 @@ impl PostgresProvider {
                 Understood::Item(item) => return Ok(Some((*item, token, turn.attempt))),
                 Understood::Unstarted => {
                     turns.queue.abandon(&token, Some(UNSTARTED_PAUSE), true).await?;
-                    turns.ring_after(UNSTARTED_PAUSE).await;
+                    turns.wake_after(UNSTARTED_PAUSE).await;
                 }
             }
         }
@@ -176,22 +176,22 @@ impl PostgresProvider {
         let Inner { turns, activities, glances, .. } = &*self.inner;
         let instance = TurnToken::parse(token).map(|token| token.instance).unwrap_or_default();
         glances.forget(&instance);
-        let rings = turns.rings();
+        let wakes = turns.wakes();
         let sent = turns.queue.settle(token, outcome).await;
         glances.forget(&instance);
         let sent = sent?;
         if sent.activities {
-            activities.ring().await;
+            activities.wake().await;
         }
         if sent.messages {
-            turns.ring().await;
-        } else if turns.rings() != rings {
+            turns.wake().await;
+        } else if turns.wakes() != wakes {
             // What arrived while it was committed was hidden by its lock; what arrived before, the
             // statement has seen, and what arrives later rings later.
-            turns.ring_here(Cause::Settled);
+            turns.wake_here(Cause::Settled);
         }
         if let Some(delay) = sent.due {
-            turns.ring_after(delay).await;
+            turns.wake_after(delay).await;
         }
         Ok(())
     }
@@ -199,9 +199,9 @@ impl PostgresProvider {
     async fn abandon_turn(&self, token: &str, delay: Option<Duration>, uncounted: bool) -> Result<(), ProviderError> {
         let turns = &self.inner.turns;
         turns.queue.abandon(token, delay, uncounted).await?;
-        turns.ring().await;
+        turns.wake().await;
         if let Some(delay) = delay {
-            turns.ring_after(delay).await;
+            turns.wake_after(delay).await;
         }
         Ok(())
     }
@@ -218,13 +218,13 @@ impl PostgresProvider {
         let sent = self.inner.store.once(OPERATION, &ENQUEUE_MESSAGE, &params).await;
         if sent.is_err() {
             // The answer may be lost and the message there.
-            self.inner.turns.ring().await;
+            self.inner.turns.wake().await;
         }
         match sent?.first().and_then(|row| row.get::<_, Option<f64>>("due_s")) {
             Some(seconds) if seconds > 0.0 => {
-                self.inner.turns.ring_after(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
+                self.inner.turns.wake_after(Duration::try_from_secs_f64(seconds).unwrap_or_default()).await;
             }
-            _ => self.inner.turns.ring().await,
+            _ => self.inner.turns.wake().await,
         }
         Ok(())
     }
@@ -238,7 +238,7 @@ impl PostgresProvider {
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
         const OPERATION: &str = "fetch_work_item";
         let Some(key) = ActivityKey::of(session, filter) else { return Ok(None) };
-        let ask = ActivityAsk { lock, session: session.map_or(Duration::ZERO, |session| session.lock_timeout) };
+        let ask = ActivityRequest { lock, session: session.map_or(Duration::ZERO, |session| session.lock_timeout) };
         let Inner { activities, shelf, glances, .. } = &*self.inner;
         let asked = (key, ask);
         let task = match shelf.take(&asked) {

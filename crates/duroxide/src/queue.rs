@@ -2,7 +2,7 @@
 //!
 //! A queue is claimed from under a key, which decides what may be taken, for an ask, which decides
 //! for how long. Everything that waits, wakes and hands out is written once, for both: see
-//! [`crate::lane`].
+//! [`crate::work_queue`].
 //!
 //! Next: [`crate::turns`], [`crate::activities`].
 
@@ -20,7 +20,7 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     /// What may be taken.
     type Key: QueueKey;
     /// How it is taken.
-    type Ask: QueueAsk;
+    type Request: QueueRequest;
     /// What was taken.
     type Lease: Debug + Send + 'static;
     /// Its name in hints.
@@ -38,7 +38,7 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     fn claim(
         &self,
         asked: &[(&Self::Key, usize)],
-        ask: &Self::Ask,
+        ask: &Self::Request,
     ) -> impl Future<Output = Result<Vec<Claimed<Self::Lease>>, ClaimFailed<Self::Lease>>> + Send;
 
     /// Give back what found no taker, as if it had never been taken.
@@ -52,7 +52,7 @@ pub(crate) trait QueueKey: Key + Ord {
 }
 
 /// How something is taken; equal asks under one key are served together.
-pub(crate) trait QueueAsk: Clone + Eq + Hash + Debug + Send + Sync + 'static {
+pub(crate) trait QueueRequest: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// How long the lock lasts.
     fn lock(&self) -> Duration;
 }

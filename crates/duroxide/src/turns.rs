@@ -23,7 +23,7 @@ use tracing::warn;
 
 use crate::nul;
 use crate::number::{packed, seconds, signed};
-use crate::queue::{ClaimFailed, Claimed, Queue, QueueAsk, QueueKey, due};
+use crate::queue::{ClaimFailed, Claimed, Queue, QueueKey, QueueRequest, due};
 use crate::statements::{ABANDON_TURN, CLAIM_TURNS, SURVEY_TURNS, TURN_CONTENT};
 use crate::store::Store;
 use crate::token::{TurnToken, nonces};
@@ -62,11 +62,11 @@ impl QueueKey for TurnKey {
 
 /// For how long a turn is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct TurnAsk {
+pub(crate) struct TurnRequest {
     pub(crate) lock: Duration,
 }
 
-impl QueueAsk for TurnAsk {
+impl QueueRequest for TurnRequest {
     fn lock(&self) -> Duration {
         self.lock
     }
@@ -88,7 +88,7 @@ pub(crate) struct Turn {
 
 impl Queue for Turns {
     type Key = TurnKey;
-    type Ask = TurnAsk;
+    type Request = TurnRequest;
     type Lease = Turn;
     const NAME: &'static str = "turns";
 
@@ -96,7 +96,11 @@ impl Queue for Turns {
         SURVEY_TURNS
     }
 
-    async fn claim(&self, asked: &[(&TurnKey, usize)], ask: &TurnAsk) -> Result<Vec<Claimed<Turn>>, ClaimFailed<Turn>> {
+    async fn claim(
+        &self,
+        asked: &[(&TurnKey, usize)],
+        ask: &TurnRequest,
+    ) -> Result<Vec<Claimed<Turn>>, ClaimFailed<Turn>> {
         let mut claimed = Vec::with_capacity(asked.len());
         for (key, want) in asked {
             match self.claim_one(key, ask, *want).await {
@@ -119,7 +123,7 @@ impl Queue for Turns {
 }
 
 impl Turns {
-    async fn claim_one(&self, key: &TurnKey, ask: &TurnAsk, want: usize) -> Result<Claimed<Turn>, DatabaseError> {
+    async fn claim_one(&self, key: &TurnKey, ask: &TurnRequest, want: usize) -> Result<Claimed<Turn>, DatabaseError> {
         let (from, to) = key.versions.unzip();
         let mut tries = 0;
         loop {

@@ -1,13 +1,13 @@
 -- The whole schema as the migrations and functions make it, to be read and compared, never run.
 -- To write it anew: REVEILLE_BLESS=1 cargo test -p reveille --test it the_dump_of_the_schema
 
-create table reveille.chore (
+create table reveille.upkeep (
   name text not null,
   next_at timestamp with time zone not null default clock_timestamp(),
   mark bigint not null default 0,
   done_at timestamp with time zone,
   figures jsonb not null default '{}'::jsonb,
-  constraint chore_pkey primary key (name)
+  constraint upkeep_pkey primary key (name)
 );
 
 create table reveille.consumer_group (
@@ -116,12 +116,12 @@ create table reveille.function (
   constraint function_pkey primary key (name)
 );
 
-create table reveille.head (
+create table reveille.partition_row (
   partition integer not null,
   queue integer not null,
   next_seq bigint not null default 1,
   first_seq bigint not null default 1,
-  fresh_at timestamp with time zone,
+  new_since timestamp with time zone,
   last_at timestamp with time zone not null default '1970-01-01 00:00:00+00'::timestamp with time zone,
   key_high uuid,
   span_from bigint,
@@ -129,10 +129,10 @@ create table reveille.head (
   span_low uuid,
   span_high uuid
 ) with (fillfactor=30, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000, autovacuum_vacuum_cost_delay=0);
-alter table reveille.head replica identity full;
-create index head_fresh on reveille.head using btree (queue, fresh_at) where (fresh_at is not null);
-create index head_place on reveille.head using btree (partition);
-create index head_queue on reveille.head using btree (queue, partition);
+alter table reveille.partition_row replica identity full;
+create index partition_row_new on reveille.partition_row using btree (queue, new_since) where (new_since is not null);
+create index partition_row_partition on reveille.partition_row using btree (partition);
+create index partition_row_queue on reveille.partition_row using btree (queue, partition);
 
 create table reveille.job (
   id bigint not null,
@@ -359,7 +359,7 @@ create function reveille.fail(token text, code text, message text, delay interva
 create function reveille.finish_group(in_group integer, in_through integer) returns boolean;
 create function reveille.forget_cursor_made() returns trigger;
 create function reveille.growing_seen(in_partitions integer[], in_keys uuid[]) returns table(partition integer, key uuid, id uuid);
-create function reveille.head_of(in_partition integer) returns table(tid tid, queue integer, next_seq bigint, first_seq bigint, last_at timestamp with time zone);
+create function reveille.partition_row_of(in_partition integer) returns table(tid tid, queue integer, next_seq bigint, first_seq bigint, last_at timestamp with time zone);
 create function reveille.hint_channel() returns text;
 create function reveille.job_tags(in_tags text[]) returns text;
 create function reveille.job_unique_key(in_scope text, in_kind text, in_queue text, in_args bytea, in_key text) returns bytea;
@@ -392,5 +392,5 @@ create function reveille.settle(partitions integer[], groups integer[], nonces u
 create function reveille.settle_job(in_token text, in_outcome text, in_delay interval, in_code text, in_message text, in_result json, in_keep interval) returns void;
 create function reveille.settle_jobs(in_ids bigint[], in_epochs integer[], in_nonces bigint[], in_outcomes text[], in_delays double precision[], in_codes text[], in_messages text[], in_took_ms double precision[], in_results bytea[], in_keep double precision, in_keep_dead double precision) returns table(item bigint, said text, state text, due_s double precision);
 create function reveille.snooze(token text, delay interval) returns void;
-create function reveille.spread(queues integer[], since timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone) returns integer;
+create function reveille.mark_ready(queues integer[], since timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone) returns integer;
 create function reveille.version() returns text;

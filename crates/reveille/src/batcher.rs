@@ -6,12 +6,12 @@
 //! again on the new one. Refuses nothing but what comes after the end: whoever asks for more than
 //! there is room for waits. Knows no statement of its users: see [`Work`].
 //!
-//! Next: `crew`, the task behind it; then `messages::push`, `jobs::enqueue` and the two `settle`,
+//! Next: `task`, the task behind it; then `messages::push`, `jobs::enqueue` and the two `settle`,
 //! which say what a batch does.
 
 mod counts;
-mod crew;
 mod statements;
+mod task;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,11 +21,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::database::{Connection, Database, DatabaseError};
+pub use counts::BatcherFigures;
 use counts::Counts;
-pub use counts::LaneFigures;
-pub(crate) use crew::interrupts;
-use crew::{Crew, Request};
 pub(crate) use statements::ALL as STATEMENTS;
+pub(crate) use task::interrupts;
+use task::{BatcherTask, Request};
 
 /// What a lane does with a batch.
 pub(crate) trait Work: Send + Sync + 'static {
@@ -85,7 +85,7 @@ impl From<Undone> for DatabaseError {
 
 /// How much at once, and what follows what.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LaneOptions {
+pub(crate) struct BatcherOptions {
     /// Items in a batch.
     pub(crate) items_max: usize,
     /// Bytes in a batch, unless its first item alone has more.
@@ -101,7 +101,7 @@ pub(crate) struct LaneOptions {
     pub(crate) at_end: AtEnd,
 }
 
-impl Default for LaneOptions {
+impl Default for BatcherOptions {
     fn default() -> Self {
         Self {
             items_max: 4096,
@@ -139,26 +139,26 @@ const REQUESTS_MAX: usize = 4096;
 const PIECE: usize = 1024;
 
 /// The way in. Its task starts with the first request, and ends with its post.
-pub(crate) struct Lane<W: Work> {
+pub(crate) struct Batcher<W: Work> {
     post: Post,
-    door: mpsc::Sender<Request<W>>,
+    requests: mpsc::Sender<Request<W>>,
     room: Arc<Semaphore>,
     pieces: usize,
-    crew: Mutex<Option<Crew<W>>>,
+    task: Mutex<Option<BatcherTask<W>>>,
     counts: Arc<Counts>,
 }
 
-impl<W: Work> Lane<W> {
-    pub(crate) fn new(post: Post, options: LaneOptions, work: W) -> Self {
-        let (door, requests) = mpsc::channel(REQUESTS_MAX);
+impl<W: Work> Batcher<W> {
+    pub(crate) fn new(post: Post, options: BatcherOptions, work: W) -> Self {
+        let (requests, received) = mpsc::channel(REQUESTS_MAX);
         let pieces = options.room.div_ceil(PIECE).max(1);
         let counts = Arc::new(Counts::default());
-        let crew = Crew::new(post.clone(), options, work, requests, Arc::clone(&counts));
-        Self { post, door, room: Arc::new(Semaphore::new(pieces)), pieces, crew: Mutex::new(Some(crew)), counts }
+        let task = BatcherTask::new(post.clone(), options, work, received, Arc::clone(&counts));
+        Self { post, requests, room: Arc::new(Semaphore::new(pieces)), pieces, task: Mutex::new(Some(task)), counts }
     }
 
     /// What it has done so far.
-    pub(crate) fn figures(&self) -> LaneFigures {
+    pub(crate) fn figures(&self) -> BatcherFigures {
         self.counts.read(self.post.name)
     }
 
@@ -176,23 +176,23 @@ impl<W: Work> Lane<W> {
         else {
             return ended();
         };
-        self.man();
+        self.start();
         let (answer, answered) = oneshot::channel();
-        if self.door.send(Request { items, weight, answer, room }).await.is_err() {
+        if self.requests.send(Request { items, weight, answer, room }).await.is_err() {
             return ended();
         }
         answered.await.unwrap_or_else(|_| ended())
     }
 
-    fn man(&self) {
-        let crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(crew) = crew {
-            self.post.tasks.spawn(crew.serve());
+    fn start(&self) {
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            self.post.tasks.spawn(task.serve());
         }
     }
 }
 
-impl<W: Work> fmt::Debug for Lane<W> {
+impl<W: Work> fmt::Debug for Batcher<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lane").field("name", &self.post.name).finish_non_exhaustive()
     }

@@ -6,14 +6,14 @@
 //! time as far as the books go; that a worker which lost its lease records nothing; and that
 //! whatever makes a job claimable wakes a worker. Idle workers cost the heartbeat and nothing else.
 //!
-//! The path: [`enqueue`](Jobs::enqueue) → commit → `bell` (hint and ring) → `claim` (look) →
+//! The path: [`enqueue`](Jobs::enqueue) → commit → `notifier` (hint and ring) → `claim` (look) →
 //! [`Worker`] → `settle`.
 
 mod backoff;
+mod context;
 mod error;
 mod event;
 mod figures;
-mod ground;
 mod id;
 mod lifecycle;
 mod new_job;
@@ -24,7 +24,7 @@ mod unique;
 
 mod enqueue;
 
-mod bell;
+mod ready;
 
 mod claim;
 
@@ -36,7 +36,7 @@ mod settle;
 
 mod admin;
 mod inspect;
-mod maintain;
+mod upkeep;
 
 pub use admin::{Cancelled, Redrive};
 pub use backoff::Backoff;
@@ -60,8 +60,8 @@ use std::sync::Arc;
 
 use crate::database::Database;
 use claim::Claimer;
+use context::JobsContext;
 use enqueue::Enqueuer;
-use ground::Ground;
 use settle::Settler;
 
 pub(crate) use statements::ALL as STATEMENTS;
@@ -74,7 +74,7 @@ pub struct Jobs {
 
 #[derive(Debug)]
 struct Parts {
-    ground: Arc<Ground>,
+    context: Arc<JobsContext>,
     enqueuer: Enqueuer,
     settler: Arc<Settler>,
     claimer: Claimer,
@@ -84,35 +84,35 @@ impl Jobs {
     /// On a database whose schema is up to date. Opens no connection yet: each part does with its
     /// first work.
     pub fn open(database: &Database, options: JobsOptions) -> Self {
-        let (ground, runner) = Ground::new(database, options);
-        let ground = Arc::new(ground);
-        let enqueuer = enqueue::enqueuer(&ground);
-        let settler = Arc::new(Settler::new(&ground));
-        let claimer = Claimer::new(&ground, &settler, runner);
-        Self { parts: Arc::new(Parts { ground, enqueuer, settler, claimer }) }
+        let (context, runner) = JobsContext::new(database, options);
+        let context = Arc::new(context);
+        let enqueuer = enqueue::enqueuer(&context);
+        let settler = Arc::new(Settler::new(&context));
+        let claimer = Claimer::new(&context, &settler, runner);
+        Self { parts: Arc::new(Parts { context, enqueuer, settler, claimer }) }
     }
 
     /// The database these jobs are in.
     pub fn database(&self) -> &Database {
-        &self.parts.ground.database
+        &self.parts.context.database
     }
 
     /// What happened to jobs in this process.
     pub fn figures(&self) -> JobsFigures {
-        self.parts.ground.reporter.figures.read(self.database().hint_channel())
+        self.parts.context.reporter.figures.read(self.database().hint_channel())
     }
 
     /// Ends in order: workers that were not drained stop at once and give back what they hold; what
     /// was asked for is finished, and the other processes are told of it. The database stays open.
     pub async fn close(&self) {
-        let ground = &self.parts.ground;
-        ground.context.close().await;
-        ground.bell.flush().await;
+        let context = &self.parts.context;
+        context.service.close().await;
+        context.notifier.flush().await;
     }
 }
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        self.ground.context.abandon();
+        self.context.service.abandon();
     }
 }

@@ -5,12 +5,12 @@
 //! settles nothing; and that whoever waits is woken by whatever makes something ready. Knows no
 //! HTTP: a server is one more caller.
 //!
-//! The path: [`push`](Messages::push) → commit → `bell` (hint and ring) → [`pop`](Messages::pop)
+//! The path: [`push`](Messages::push) → commit → `notifier` (hint and ring) → [`pop`](Messages::pop)
 //! (look, claim) → deliver → [`settle`](Messages::settle).
 
 mod catalog;
+mod context;
 mod error;
-mod ground;
 mod ids;
 mod message;
 mod name;
@@ -23,8 +23,8 @@ mod push;
 mod queue;
 mod seal;
 
-mod bell;
 mod key;
+mod ready;
 
 mod group;
 mod pop;
@@ -35,13 +35,13 @@ mod browse;
 mod dead;
 mod figures;
 mod groups;
-mod maintain;
 mod page;
 mod seek;
 mod trace;
 mod transaction;
+mod upkeep;
 
-pub use crate::batcher::LaneFigures;
+pub use crate::batcher::BatcherFigures;
 pub use browse::{Browse, Found, GroupView, MessageState, Seen};
 pub use dead::{DeadLetter, DeadLetterId, DeadLetterPage, DeadLetters};
 pub use error::{MessagesError, NameError, SharedError};
@@ -49,7 +49,6 @@ pub use figures::MessagesFigures;
 pub use group::Subscription;
 pub use groups::{Available, Began, DeletedGroup, GroupDescription, GroupState, PartitionLag, QueueLag, Subscriptions};
 pub use ids::{LeaseId, MessageId, PartitionUid};
-pub use maintain::{ChoreReport, Upkeep};
 pub use message::{Batch, Message, PartitionLease};
 pub use name::{GroupName, PartitionName, QueueName};
 pub use options::MessagesOptions;
@@ -62,11 +61,12 @@ pub use seek::{SeekTo, Sought};
 pub use settle::{Acknowledgement, Outcome, Renewed, Settled, Settlement};
 pub use trace::{NewTrace, Trace, TraceName};
 pub use transaction::{Changes, TransactionOutcome};
+pub use upkeep::{Upkeep, UpkeepReport};
 
 use std::sync::Arc;
 
 use crate::database::Database;
-use ground::Ground;
+use context::MessagesContext;
 
 pub(crate) use statements::ALL as STATEMENTS;
 
@@ -78,7 +78,7 @@ pub struct Messages {
 
 #[derive(Debug)]
 struct Parts {
-    ground: Arc<Ground>,
+    context: Arc<MessagesContext>,
     pusher: push::Pusher,
     popper: pop::Popper,
     settler: settle::Settler,
@@ -88,35 +88,36 @@ impl Messages {
     /// How many connections messages of one process open at most beside those of the
     /// [database](crate::database::DatabaseOptions::connections_max): for pushes, for new queues
     /// and partitions, for settling, and for pops.
-    pub const CONNECTIONS: usize = push::LANES.len() + push::MAKERS.len() + settle::LANES.len() + pop::LOOKS.len();
+    pub const CONNECTIONS: usize =
+        push::BATCHERS.len() + push::MAKERS.len() + settle::BATCHERS.len() + pop::CONNECTION_NAMES.len();
 
     /// On a database whose schema is up to date. Opens no connection yet: each lane does with its
     /// first work.
     pub fn new(database: &Database, options: MessagesOptions) -> Self {
-        let (ground, runner) = Ground::new(database, options);
-        let ground = Arc::new(ground);
-        let pusher = push::Pusher::new(&ground);
-        let popper = pop::Popper::new(&ground, runner);
-        let settler = settle::Settler::new(&ground);
-        maintain::start(&ground);
-        Self { parts: Arc::new(Parts { ground, pusher, popper, settler }) }
+        let (context, runner) = MessagesContext::new(database, options);
+        let context = Arc::new(context);
+        let pusher = push::Pusher::new(&context);
+        let popper = pop::Popper::new(&context, runner);
+        let settler = settle::Settler::new(&context);
+        upkeep::start(&context);
+        Self { parts: Arc::new(Parts { context, pusher, popper, settler }) }
     }
 
     /// The database these queues are in.
     pub fn database(&self) -> &Database {
-        &self.parts.ground.database
+        &self.parts.context.database
     }
 
     /// Ends in order: whoever waits gets [`MessagesError::Closed`], what is in flight is finished,
     /// and the other nodes are told of it. The database stays open.
     pub async fn close(&self) {
-        self.parts.ground.context.close().await;
-        self.parts.ground.bell.flush().await;
+        self.parts.context.service.close().await;
+        self.parts.context.notifier.flush().await;
     }
 }
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        self.ground.context.abandon();
+        self.context.service.abandon();
     }
 }

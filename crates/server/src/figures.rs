@@ -119,7 +119,7 @@ impl Default for Figures {
 impl Figures {
     /// Looks that found something.
     pub(crate) fn fruitful_looks(&self) -> u64 {
-        self.wake.looks(Outcome::Filled) + self.wake.looks(Outcome::UnderFilled)
+        self.wake.rounds(Outcome::Filled) + self.wake.rounds(Outcome::UnderFilled)
     }
 
     fn now_us(&self) -> u64 {
@@ -131,11 +131,11 @@ impl Observer for Figures {
     fn observe(&self, event: &Event) {
         self.wake.observe(event);
         match event {
-            Event::Rung { woken, .. } if *woken > 0 => {
+            Event::Woken { woken, .. } if *woken > 0 => {
                 // Kept if there is one already: the oldest ring has waited longest.
                 let _ = self.rung_at.compare_exchange(0, self.now_us(), Ordering::Relaxed, Ordering::Relaxed);
             }
-            Event::Looked { keys, .. } => {
+            Event::RoundEnded { keys, .. } => {
                 self.looked_keys.add(*keys);
                 let rung_at = self.rung_at.swap(0, Ordering::Relaxed);
                 if rung_at != 0 {
@@ -157,20 +157,20 @@ mod tests {
     #[test]
     fn a_look_after_a_ring_is_timed_once() {
         let figures = Figures::default();
-        let rung = |woken| Event::Rung { cause: Cause::Pushed, woken };
-        let looked = Event::Looked { cause: Cause::Pushed, outcome: Outcome::Filled, keys: 3 };
+        let woken = |woken| Event::Woken { cause: Cause::Pushed, woken };
+        let looked = Event::RoundEnded { cause: Cause::Pushed, outcome: Outcome::Filled, keys: 3 };
 
-        figures.observe(&rung(0));
+        figures.observe(&woken(0));
         figures.observe(&looked);
         assert_eq!(figures.wake_latency.get_sample_count(), 0, "nobody waited");
-        figures.observe(&rung(1));
-        figures.observe(&rung(1));
+        figures.observe(&woken(1));
+        figures.observe(&woken(1));
         figures.observe(&looked);
         figures.observe(&looked);
 
         assert_eq!(figures.wake_latency.get_sample_count(), 1);
         assert_eq!(
-            (figures.wake.rings(Cause::Pushed), figures.fruitful_looks(), figures.looked_keys.read()),
+            (figures.wake.wakes(Cause::Pushed), figures.fruitful_looks(), figures.looked_keys.read()),
             (3, 3, 9)
         );
     }

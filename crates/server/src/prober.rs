@@ -51,7 +51,7 @@ impl<P: Probe> Prober<P> {
     pub(crate) async fn run(mut self) {
         while self.asked.recv().await.is_some() {
             // Those who asked while the last answer was on its way have it by now.
-            if self.answer.borrow().is_some_and(|answer| answer.is_fresh_at(Instant::now())) {
+            if self.answer.borrow().is_some_and(|answer| answer.is_new_since(Instant::now())) {
                 continue;
             }
             let at = Instant::now();
@@ -62,7 +62,7 @@ impl<P: Probe> Prober<P> {
 }
 
 impl Answer {
-    fn is_fresh_at(&self, then: Instant) -> bool {
+    fn is_new_since(&self, then: Instant) -> bool {
         self.at + FRESH >= then
     }
 }
@@ -71,7 +71,7 @@ impl Readiness {
     /// What a question asked within the last second found.
     pub(crate) async fn is_ready(&self) -> bool {
         let begun = Instant::now();
-        let fresh = |answer: &Option<Answer>| answer.is_some_and(|answer| answer.is_fresh_at(begun));
+        let fresh = |answer: &Option<Answer>| answer.is_some_and(|answer| answer.is_new_since(begun));
         let mut answer = self.answer.clone();
         if !fresh(&answer.borrow()) {
             // Full means that somebody has asked already.

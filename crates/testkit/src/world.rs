@@ -29,7 +29,7 @@ impl World {
             let database = Database::connect(DatabaseOptions::new(db.url())).await.expect("connects");
             // What was purged lies in the log until upkeep comes by, and whoever has a lease of it
             // can still bury it.
-            nodes.push(Messages::new(&database, MessagesOptions::default().maintenance_interval(Duration::ZERO)));
+            nodes.push(Messages::new(&database, MessagesOptions::default().upkeep_interval(Duration::ZERO)));
         }
         Self { db, nodes }
     }
@@ -88,4 +88,4 @@ const STRANDED: &str = "
       and consumer_group.settled
       and head.next_seq - 1 > greatest(coalesce(cursor.committed, 0), head.first_seq - 1)
       and cursor.due_at is null
-      and head.fresh_at is null";
+      and head.new_since is null";

@@ -48,7 +48,7 @@ pub enum Cause {
     /// The rare round of a dispatcher that waits to be woken: a hint may have been lost unnoticed.
     Fallback,
     /// A round of fallback polling.
-    Watchful,
+    FallbackPolling,
 }
 
 impl Cause {
@@ -73,7 +73,7 @@ impl Cause {
         Self::More,
         Self::Heartbeat,
         Self::Fallback,
-        Self::Watchful,
+        Self::FallbackPolling,
     ];
 
     /// The name for logs and metric labels; it never changes.
@@ -98,14 +98,14 @@ impl Cause {
             Self::More => "more",
             Self::Heartbeat => "heartbeat",
             Self::Fallback => "fallback",
-            Self::Watchful => "watchful",
+            Self::FallbackPolling => "watchful",
         }
     }
 
     /// Whether somebody announced the work. Work found by a round that nothing announced is a
     /// missed wake.
     pub const fn is_announced(self) -> bool {
-        !matches!(self, Self::Heartbeat | Self::Fallback | Self::Watchful)
+        !matches!(self, Self::Heartbeat | Self::Fallback | Self::FallbackPolling)
     }
 
     pub(crate) const fn index(self) -> usize {

@@ -20,21 +20,21 @@ use attempts::Attempts;
 
 use crate::cause::Cause;
 use crate::demand::{Answer, DemandId, Patience};
-use crate::pace::Pace;
+use crate::poll_mode::PollMode;
 use crate::refused::Refused;
-use crate::source::{Asked, Source};
+use crate::source::{Source, WaitingDemand};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The demands, shared between the dispatcher and its handles.
 #[derive(Debug)]
-pub(crate) struct Desk<S: Source>(Mutex<Demands<S::Key, S::Ask, S::Lease>>);
+pub(crate) struct Desk<S: Source>(Mutex<Demands<S::Key, S::Request, S::Lease>>);
 
 impl<S: Source> Desk<S> {
     pub(crate) fn new(limit: usize) -> Self {
         Self(Mutex::new(Demands::new(limit)))
     }
 
-    pub(crate) fn demands(&self) -> MutexGuard<'_, Demands<S::Key, S::Ask, S::Lease>> {
+    pub(crate) fn demands(&self) -> MutexGuard<'_, Demands<S::Key, S::Request, S::Lease>> {
         self.0.lock()
     }
 }
@@ -47,7 +47,7 @@ enum Stand<L> {
 
 struct Demand<K, A, L> {
     keys: Arc<[K]>,
-    ask: Arc<A>,
+    request: Arc<A>,
     patience: Patience,
     since: Instant,
     stand: Stand<L>,
@@ -55,7 +55,7 @@ struct Demand<K, A, L> {
 }
 
 /// What changed since the dispatcher last asked.
-pub(crate) struct News<K, L> {
+pub(crate) struct Changes<K, L> {
     /// Arrived, under these keys.
     pub(crate) arrived: Vec<(Arc<[K]>, Patience)>,
     /// Keys whose first demand came or whose last one went.
@@ -64,7 +64,7 @@ pub(crate) struct News<K, L> {
     pub(crate) returned: Vec<(Arc<[K]>, L)>,
 }
 
-impl<K, L> News<K, L> {
+impl<K, L> Changes<K, L> {
     const fn none() -> Self {
         Self { arrived: Vec::new(), touched: Vec::new(), returned: Vec::new() }
     }
@@ -86,11 +86,11 @@ pub(crate) struct Demands<K, A, L> {
     /// Those that were woken and have not made their own attempt; empty unless the policy is
     /// broadcast.
     attempts: Attempts,
-    news: News<K, L>,
+    changes: Changes<K, L>,
     dispatcher: Option<Waker>,
     /// The latest claim round failed, so an expiring demand cannot be answered "nothing".
     pub(crate) failing: bool,
-    pub(crate) pace: Pace,
+    pub(crate) poll_mode: PollMode,
     /// Keys of the round under way, and keys that fallback polling leaves alone for now.
     pub(crate) in_flight: usize,
     pub(crate) backed_off: usize,
@@ -107,10 +107,10 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
             deadlines: BTreeSet::new(),
             impatient: BTreeSet::new(),
             attempts: Attempts::default(),
-            news: News::none(),
+            changes: Changes::none(),
             dispatcher: None,
             failing: false,
-            pace: Pace::Long,
+            poll_mode: PollMode::Long,
             in_flight: 0,
             backed_off: 0,
             closed: false,
@@ -118,10 +118,10 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
     }
 
     /// Puts a demand in line. The waker, if any, is the dispatcher's.
-    pub(crate) fn ask(
+    pub(crate) fn request(
         &mut self,
         keys: Arc<[K]>,
-        ask: A,
+        request: A,
         patience: Patience,
         since: Instant,
     ) -> Result<(DemandId, Option<Waker>), Refused> {
@@ -130,7 +130,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         }
         // News counts too: a client that comes and goes faster than the dispatcher runs must not
         // fill the memory.
-        if self.all.len().max(self.news.arrived.len()) >= self.limit {
+        if self.all.len().max(self.changes.arrived.len()) >= self.limit {
             return Err(Refused::Waiters { limit: self.limit });
         }
         self.ids += 1;
@@ -142,9 +142,9 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
             Patience::Until(at) => self.deadlines.insert((at, id)),
             Patience::Now => self.impatient.insert(id),
         };
-        self.news.arrived.push((Arc::clone(&keys), patience));
-        let ask = Arc::new(ask);
-        self.all.insert(id, Demand { keys, ask, patience, since, stand: Stand::Waiting, waker: None });
+        self.changes.arrived.push((Arc::clone(&keys), patience));
+        let request = Arc::new(request);
+        self.all.insert(id, Demand { keys, request, patience, since, stand: Stand::Waiting, waker: None });
         Ok((id, self.dispatcher.take()))
     }
 
@@ -166,7 +166,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         let demand = self.all.remove(&id)?;
         match demand.stand {
             Stand::Waiting => self.leave_line(id, &demand.keys, demand.patience),
-            Stand::Assigned(Answer::Lease(lease)) => self.news.returned.push((demand.keys, lease)),
+            Stand::Assigned(Answer::Lease(lease)) => self.changes.returned.push((demand.keys, lease)),
             Stand::Assigned(_) => return None,
         }
         self.dispatcher.take()
@@ -206,16 +206,16 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
     }
 
     /// What changed, if anything; otherwise the dispatcher is woken when something does.
-    pub(crate) fn poll_news(&mut self, waker: &Waker) -> Poll<News<K, L>> {
-        if self.news.is_none() {
+    pub(crate) fn poll_changes(&mut self, waker: &Waker) -> Poll<Changes<K, L>> {
+        if self.changes.is_none() {
             self.dispatcher = Some(waker.clone());
             return Poll::Pending;
         }
-        Poll::Ready(self.take_news())
+        Poll::Ready(self.take_changes())
     }
 
-    pub(crate) fn take_news(&mut self) -> News<K, L> {
-        std::mem::replace(&mut self.news, News::none())
+    pub(crate) fn take_changes(&mut self) -> Changes<K, L> {
+        std::mem::replace(&mut self.changes, Changes::none())
     }
 
     pub(crate) fn is_waited(&self, key: &K) -> bool {
@@ -241,7 +241,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
 
     /// Up to `limit` of those that wait under any of the keys, the one that has waited longest
     /// first.
-    pub(crate) fn waiting_under<'a>(&self, keys: impl Iterator<Item = &'a K>, limit: usize) -> Vec<Asked<K, A>>
+    pub(crate) fn waiting_under<'a>(&self, keys: impl Iterator<Item = &'a K>, limit: usize) -> Vec<WaitingDemand<K, A>>
     where
         K: 'a,
     {
@@ -249,7 +249,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         // than a short one.
         let lines = keys.filter_map(|key| self.waiting.get(key));
         let ids: BTreeSet<DemandId> = lines.flat_map(|line| line.iter().take(limit)).copied().collect();
-        ids.into_iter().take(limit).filter_map(|id| self.asked(id)).collect()
+        ids.into_iter().take(limit).filter_map(|id| self.waiting(id)).collect()
     }
 
     /// Every demand that waits under the key owes a claim attempt of its own.
@@ -260,9 +260,9 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
     }
 
     /// The demand whose attempt is next, and why it was woken.
-    pub(crate) fn next_attempt(&mut self) -> Option<(Asked<K, A>, Cause)> {
+    pub(crate) fn next_attempt(&mut self) -> Option<(WaitingDemand<K, A>, Cause)> {
         let (id, cause) = self.attempts.next()?;
-        Some((self.asked(id)?, cause))
+        Some((self.waiting(id)?, cause))
     }
 
     /// The latest demand so far.
@@ -276,16 +276,16 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         ids.filter_map(|id| Some((*id, Arc::clone(&self.all.get(id)?.keys)))).collect()
     }
 
-    fn asked(&self, id: DemandId) -> Option<Asked<K, A>> {
+    fn waiting(&self, id: DemandId) -> Option<WaitingDemand<K, A>> {
         let demand = self.all.get(&id)?;
-        let (keys, ask) = (Arc::clone(&demand.keys), Arc::clone(&demand.ask));
-        Some(Asked { id, keys, ask, since: demand.since })
+        let (keys, request) = (Arc::clone(&demand.keys), Arc::clone(&demand.request));
+        Some(WaitingDemand { id, keys, request, since: demand.since })
     }
 
     fn join(&mut self, key: &K, id: DemandId) {
         let line = self.waiting.entry(key.clone()).or_default();
         if line.is_empty() {
-            self.news.touched.push(key.clone());
+            self.changes.touched.push(key.clone());
         }
         line.insert(id);
     }
@@ -301,7 +301,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
             line.remove(&id);
             if line.is_empty() {
                 self.waiting.remove(key);
-                self.news.touched.push(key.clone());
+                self.changes.touched.push(key.clone());
             }
         }
     }
@@ -309,6 +309,6 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
 
 impl<K, A, L> std::fmt::Debug for Demands<K, A, L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Demands").field("all", &self.all.len()).field("pace", &self.pace).finish_non_exhaustive()
+        f.debug_struct("Demands").field("all", &self.all.len()).field("pace", &self.poll_mode).finish_non_exhaustive()
     }
 }

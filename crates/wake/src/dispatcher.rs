@@ -30,16 +30,16 @@ use crate::backoff::Backoff;
 use crate::cause::Cause;
 use crate::clock;
 use crate::demand::{Answer, Patience};
-use crate::desk::{Desk, News};
+use crate::desk::{Changes, Desk};
 use crate::gate::Gate;
 use crate::hub::{Hub, Watch};
 use crate::link::Link;
 use crate::observe::Event;
-use crate::pace::{PaceChange, Pacer};
-use crate::source::{LookFailed, Looked, Source};
+use crate::poll_mode::{PollModeChange, PollModeState};
+use crate::source::{RoundFailed, RoundResult, Source};
 
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type LookEnd<S> = Result<Looked<<S as Source>::Key, <S as Source>::Lease>, LookFailed>;
+type RoundEnd<S> = Result<RoundResult<<S as Source>::Key, <S as Source>::Lease>, RoundFailed>;
 
 /// Hands out the work of one source to the demands of one service.
 pub struct Dispatcher<S: Source> {
@@ -49,14 +49,14 @@ pub struct Dispatcher<S: Source> {
     options: DispatcherOptions,
     watch: Watch<S::Key>,
     link: channel::Receiver<Link>,
-    pacer: Pacer,
+    poll_mode: PollModeState,
     gate: Gate,
     backoffs: HashMap<S::Key, Backoff>,
     /// Keys that a newcomer wants claimed from, though nothing woke them.
     wanted: HashMap<S::Key, Cause>,
     flight: Option<Flight<S>>,
     /// Leases without a taker, and the release under way.
-    homeless: Vec<S::Lease>,
+    lost: Vec<S::Lease>,
     releasing: Option<Work<()>>,
     /// When it claims from every key by itself.
     tick_at: Instant,
@@ -65,11 +65,11 @@ pub struct Dispatcher<S: Source> {
 /// Everything that can happen to a dispatcher.
 enum Turn<S: Source> {
     /// Demands came or went, or a lease came back.
-    News(News<S::Key, S::Lease>),
+    Demands(Changes<S::Key, S::Lease>),
     /// A key is woken and may be claimed from.
-    Rung,
+    Woken,
     /// The round under way ended.
-    Looked(LookEnd<S>),
+    RoundEnded(RoundEnd<S>),
     /// The release under way ended.
     Released,
     /// The link changed.
@@ -85,8 +85,8 @@ impl<S: Source> Dispatcher<S> {
         let now = clock::now();
         let desk = Arc::new(Desk::new(options.max_demands));
         let link = hub.follow_link();
-        let pacer = Pacer::new(options.pace, *link.borrow(), now);
-        desk.demands().pace = pacer.pace();
+        let poll_mode = PollModeState::new(options.poll_mode, *link.borrow(), now);
+        desk.demands().poll_mode = poll_mode.mode();
         let handle = DispatcherHandle::new(Arc::clone(&desk), hub.clone(), options.clone());
         let mut dispatcher = Self {
             source: Arc::new(source),
@@ -94,12 +94,12 @@ impl<S: Source> Dispatcher<S> {
             desk,
             watch: hub.watch(),
             link,
-            pacer,
+            poll_mode,
             gate: Gate::default(),
             backoffs: HashMap::new(),
             wanted: HashMap::new(),
             flight: None,
-            homeless: Vec::new(),
+            lost: Vec::new(),
             releasing: None,
             tick_at: now,
             options,
@@ -114,15 +114,15 @@ impl<S: Source> Dispatcher<S> {
         tokio::pin!(shutdown);
         while let Some(turn) = self.next_turn(shutdown.as_mut()).await {
             match turn {
-                Turn::News(news) => self.follow_demands(news),
-                Turn::Looked(end) => self.end_look(end),
+                Turn::Demands(changes) => self.follow_demands(changes),
+                Turn::RoundEnded(end) => self.end_round(end),
                 Turn::Released => self.releasing = None,
                 Turn::Link(link) => self.follow_link(link),
-                Turn::Rung | Turn::Timer => {}
+                Turn::Woken | Turn::Timer => {}
             }
             self.expire();
-            self.look_if_called_for();
-            self.release_homeless();
+            self.claim_if_called_for();
+            self.release_lost();
         }
         self.wind_down().await;
     }
@@ -131,19 +131,19 @@ impl<S: Source> Dispatcher<S> {
     /// where it is.
     async fn next_turn(&mut self, shutdown: Pin<&mut impl Future<Output = ()>>) -> Option<Turn<S>> {
         let now = clock::now();
-        let may_look = self.flight.is_none() && self.gate.opens_at(now).is_none();
+        let may_claim = self.flight.is_none() && self.gate.opens_at(now).is_none();
         let timer = self.next_timer(now);
         let Self { desk, watch, link, flight, releasing, .. } = self;
         tokio::select! {
             biased;
             () = shutdown => None,
-            end = in_flight(flight.as_mut().map(|flight| &mut flight.work)) => Some(Turn::Looked(end)),
+            end = in_flight(flight.as_mut().map(|flight| &mut flight.work)) => Some(Turn::RoundEnded(end)),
             () = in_flight(releasing.as_mut()) => Some(Turn::Released),
             link = next_link(link) => Some(Turn::Link(link)),
             // After the round, so that a stream of newcomers cannot keep its leases waiting; before
             // the wakes, so that keys without demand are disarmed and not claimed from.
-            news = poll_fn(|context| desk.demands().poll_news(context.waker())) => Some(Turn::News(news)),
-            () = watch.rung(), if may_look => Some(Turn::Rung),
+            changes = poll_fn(|context| desk.demands().poll_changes(context.waker())) => Some(Turn::Demands(changes)),
+            () = watch.woken(), if may_claim => Some(Turn::Woken),
             () = until(timer) => Some(Turn::Timer),
         }
     }
@@ -157,8 +157,8 @@ impl<S: Source> Dispatcher<S> {
         [demands.next_deadline(), tick, gate].into_iter().flatten().min()
     }
 
-    fn follow_demands(&mut self, news: News<S::Key, S::Lease>) {
-        for key in news.touched {
+    fn follow_demands(&mut self, changes: Changes<S::Key, S::Lease>) {
+        for key in changes.touched {
             let waited = self.desk.demands().is_waited(&key);
             if waited {
                 self.arm(&key);
@@ -168,12 +168,12 @@ impl<S: Source> Dispatcher<S> {
                 self.backoffs.remove(&key);
             }
         }
-        for (keys, patience) in news.arrived {
+        for (keys, patience) in changes.arrived {
             for key in keys.iter() {
                 self.want(key, patience);
             }
         }
-        for (keys, lease) in news.returned {
+        for (keys, lease) in changes.returned {
             self.offer(&keys, lease);
         }
     }
@@ -193,8 +193,8 @@ impl<S: Source> Dispatcher<S> {
         let Err(refused) = self.watch.arm(key.clone()) else { return };
         let mut demands = self.desk.demands();
         let mut wakers = Vec::new();
-        for asked in demands.waiting_under(std::iter::once(key), usize::MAX) {
-            wakers.extend(demands.assign(asked.id, Answer::Refused(refused)).ok().flatten());
+        for waiting in demands.waiting_under(std::iter::once(key), usize::MAX) {
+            wakers.extend(demands.assign(waiting.id, Answer::Refused(refused)).ok().flatten());
         }
         drop(demands);
         wakers.into_iter().for_each(std::task::Waker::wake);
@@ -205,22 +205,22 @@ impl<S: Source> Dispatcher<S> {
         if link.is_proven() {
             self.gate.open();
         }
-        let change = self.pacer.follow(link, now);
-        self.pace_changed(change, now);
+        let change = self.poll_mode.follow(link, now);
+        self.poll_mode_changed(change, now);
     }
 
-    fn pace_changed(&mut self, change: Option<PaceChange>, now: Instant) {
+    fn poll_mode_changed(&mut self, change: Option<PollModeChange>, now: Instant) {
         let Some(change) = change else { return };
-        self.desk.demands().pace = change.to;
+        self.desk.demands().poll_mode = change.to;
         self.schedule_tick(now);
-        self.hub.tell(Event::Pace(change));
+        self.hub.tell(Event::PollMode(change));
     }
 
     /// Only rounds over every key put this off: a busy key must not keep the others from being
     /// claimed from.
     fn schedule_tick(&mut self, now: Instant) {
         let fallback = self.options.fallback_interval;
-        self.tick_at = clock::after(now, self.pacer.interval().unwrap_or(fallback));
+        self.tick_at = clock::after(now, self.poll_mode.interval().unwrap_or(fallback));
     }
 
     fn expire(&mut self) {
@@ -228,15 +228,15 @@ impl<S: Source> Dispatcher<S> {
         wakers.into_iter().for_each(std::task::Waker::wake);
     }
 
-    fn release_homeless(&mut self) {
-        if self.homeless.is_empty() || self.releasing.is_some() {
+    fn release_lost(&mut self) {
+        if self.lost.is_empty() || self.releasing.is_some() {
             return;
         }
-        let (source, leases) = (Arc::clone(&self.source), std::mem::take(&mut self.homeless));
+        let (source, leases) = (Arc::clone(&self.source), std::mem::take(&mut self.lost));
         for _ in &leases {
             self.hub.tell(Event::Returned);
         }
-        let limit = self.options.look_timeout;
+        let limit = self.options.round_timeout;
         // A release that hangs is given up: the leases end by themselves.
         self.releasing = Some(Box::pin(async move { drop(tokio::time::timeout(limit, source.release(leases)).await) }));
     }
@@ -245,14 +245,14 @@ impl<S: Source> Dispatcher<S> {
         self.close();
         if let Some(flight) = self.flight.as_mut() {
             let end = (&mut flight.work).await;
-            self.end_look(end);
+            self.end_round(end);
         }
-        let returned = self.desk.demands().take_news().returned;
-        self.homeless.extend(returned.into_iter().map(|(_, lease)| lease));
+        let returned = self.desk.demands().take_changes().returned;
+        self.lost.extend(returned.into_iter().map(|(_, lease)| lease));
         if let Some(releasing) = self.releasing.take() {
             releasing.await;
         }
-        self.release_homeless();
+        self.release_lost();
         if let Some(releasing) = self.releasing.take() {
             releasing.await;
         }
@@ -274,7 +274,7 @@ impl<S: Source> Drop for Dispatcher<S> {
 
 impl<S: Source> std::fmt::Debug for Dispatcher<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dispatcher").field("pace", &self.pacer.pace()).finish_non_exhaustive()
+        f.debug_struct("Dispatcher").field("pace", &self.poll_mode.mode()).finish_non_exhaustive()
     }
 }
 

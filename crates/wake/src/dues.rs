@@ -21,7 +21,7 @@ use crate::hub::Key;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DueSource {
     /// A claim round returned the next due time of its keys.
-    Looked,
+    Round,
     /// The heartbeat read it.
     Heartbeat,
     /// The writer of the row announced a delay or a retry.
@@ -34,7 +34,7 @@ impl DueSource {
     /// The cause of the wake when it comes due.
     pub const fn cause(self) -> Cause {
         match self {
-            Self::Looked | Self::Heartbeat | Self::Announced => Cause::Due,
+            Self::Round | Self::Heartbeat | Self::Announced => Cause::Due,
             Self::Lease => Cause::LeaseExpired,
         }
     }

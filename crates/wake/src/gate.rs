@@ -29,7 +29,7 @@ pub(crate) struct Gate {
 impl Gate {
     /// A round ended. `hinted` says that nothing but hints from outside, or due times, had asked
     /// for it; `pause` is how long to wait after a failure.
-    pub(crate) fn looked(&mut self, outcome: Outcome, hinted: bool, now: Instant, pause: Duration) {
+    pub(crate) fn round_ended(&mut self, outcome: Outcome, hinted: bool, now: Instant, pause: Duration) {
         match outcome {
             Outcome::Empty | Outcome::Contended if hinted => self.fruitless = self.fruitless.saturating_add(1),
             Outcome::UnderFilled | Outcome::Filled => self.fruitless = 0,

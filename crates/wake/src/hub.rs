@@ -27,14 +27,14 @@ use std::time::Duration;
 
 use tokio::sync::watch as channel;
 
-pub use armed::{Armed, Look, Waited};
+pub use armed::{Armed, Claim, Waited};
 use board::Board;
 pub use entry::Stretch;
 use entry::Woken;
 pub use options::HubOptions;
 pub use runner::Runner;
 use wakes::Wakes;
-pub use watch::{RungKey, Watch};
+pub use watch::{Watch, WokenKey};
 
 use crate::cause::Cause;
 use crate::clock;
@@ -74,24 +74,24 @@ impl<K: Key> Hub<K> {
     }
 
     /// Wakes everybody who waits for the key, and says why.
-    pub fn ring(&self, key: &K, cause: Cause) {
-        self.wake(key, cause, false);
+    pub fn wake(&self, key: &K, cause: Cause) {
+        self.wake_one(key, cause, false);
     }
 
     /// The same after the place of the work was announced to those who claim: they may then search
     /// there alone, as long as every wake says so.
-    pub fn ring_told(&self, key: &K, cause: Cause) {
-        self.wake(key, cause, true);
+    pub fn wake_announced(&self, key: &K, cause: Cause) {
+        self.wake_one(key, cause, true);
     }
 
     /// Wakes every waited key, and forgets which ones were known to be empty.
-    pub fn ring_all(&self, cause: Cause) {
+    pub fn wake_all(&self, cause: Cause) {
         let wakes = self.board().wake_all(Woken { cause, since: clock::now() });
-        self.rung(cause, wakes);
+        self.woke(cause, wakes);
     }
 
     /// Wakes the key after `delay`, beside its other due times. Use it for what somebody announces.
-    pub fn ring_after(&self, key: K, source: DueSource, delay: Duration) {
+    pub fn wake_after(&self, key: K, source: DueSource, delay: Duration) {
         self.change_dues(|board| {
             let at = clock::after(clock::now(), delay.saturating_add(board.options.grace));
             board.dues.add(key, source, at);
@@ -136,7 +136,7 @@ impl<K: Key> Hub<K> {
         }
         self.publish_link();
         if link.is_proven() && !before.is_proven() {
-            self.rung(Cause::Reconnected, wakes);
+            self.woke(Cause::Reconnected, wakes);
         }
         self.tell(Event::Link(link));
     }
@@ -206,13 +206,13 @@ impl<K: Key> Hub<K> {
         }
     }
 
-    fn wake(&self, key: &K, cause: Cause, told: bool) {
-        let wakes = self.board().wake(key, Woken { cause, since: clock::now() }, told);
-        self.rung(cause, wakes);
+    fn wake_one(&self, key: &K, cause: Cause, announced: bool) {
+        let wakes = self.board().wake(key, Woken { cause, since: clock::now() }, announced);
+        self.woke(cause, wakes);
     }
 
-    fn rung(&self, cause: Cause, wakes: Wakes) {
-        self.tell(Event::Rung { cause, woken: wakes.count });
+    fn woke(&self, cause: Cause, wakes: Wakes) {
+        self.tell(Event::Woken { cause, woken: wakes.count });
         wakes.wake();
     }
 

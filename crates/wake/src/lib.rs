@@ -35,11 +35,11 @@
 //!
 //! let mut armed = hub.arm("mail")?;
 //! while let Waited::Woken(_cause) = armed.wait(Instant::now() + Duration::from_millis(5)).await {
-//!     let look = armed.look(); // answers every wake so far; dropped, it puts them back
+//!     let claim = armed.claim(); // answers every wake so far; dropped, it puts them back
 //!     let taken = rows.pop(); // your claim: `for update skip locked`
-//!     look.found(Outcome::of(usize::from(taken.is_some()), 1));
+//!     claim.found(Outcome::of(usize::from(taken.is_some()), 1));
 //! }
-//! hub.ring(&"mail", Cause::Pushed); // after your commit
+//! hub.wake(&"mail", Cause::Pushed); // after your commit
 //! # Ok(())
 //! # }
 //! ```
@@ -78,8 +78,8 @@ mod link;
 
 mod backoff;
 mod gate;
-mod pace;
-mod pace_options;
+mod poll_mode;
+mod poll_mode_options;
 
 mod demand;
 mod desk;
@@ -93,11 +93,11 @@ pub use cause::Cause;
 pub use demand::{Answer, DemandId, Patience, Ticket};
 pub use dispatcher::{Dispatcher, DispatcherHandle, DispatcherOptions, Policy};
 pub use dues::{DueSource, Dues, Fired};
-pub use hub::{Armed, Hub, HubOptions, Key, Look, RungKey, Runner, Stretch, Waited, Watch};
+pub use hub::{Armed, Claim, Hub, HubOptions, Key, Runner, Stretch, Waited, Watch, WokenKey};
 pub use link::{Link, LinkState};
 pub use observe::{Counters, Event, Observer};
 pub use outcome::Outcome;
-pub use pace::{Pace, PaceChange, Pacer};
-pub use pace_options::{PaceCause, PaceCauses, PaceOptions};
+pub use poll_mode::{PollMode, PollModeChange, PollModeState};
+pub use poll_mode_options::{FallbackCause, FallbackCauses, PollModeOptions};
 pub use refused::Refused;
-pub use source::{Asked, LookFailed, Looked, Round, Source};
+pub use source::{Round, RoundFailed, RoundResult, Source, WaitingDemand};

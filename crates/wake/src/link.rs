@@ -6,7 +6,7 @@
 //! reports no error for hours. A plain state machine, driven by the listener; it connects nowhere.
 //!
 //! Next: [`crate::hub`], which trusts an empty claim only while the link is proven, and
-//! [`crate::pace`].
+//! [`crate::poll_mode`].
 
 use std::time::{Duration, Instant};
 

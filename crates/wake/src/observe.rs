@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::cause::Cause;
 use crate::link::Link;
 use crate::outcome::Outcome;
-use crate::pace::PaceChange;
+use crate::poll_mode::PollModeChange;
 use crate::refused::Refused;
 
 /// Something worth counting.
@@ -21,14 +21,14 @@ use crate::refused::Refused;
 #[non_exhaustive]
 pub enum Event {
     /// A key was woken.
-    Rung {
+    Woken {
         /// Why.
         cause: Cause,
         /// How many sleeping waiters that woke.
         woken: usize,
     },
     /// A claim round ended.
-    Looked {
+    RoundEnded {
         /// Why it was made.
         cause: Cause,
         /// What it found.
@@ -44,7 +44,7 @@ pub enum Event {
     /// A woken key was not claimed from in time although the dispatcher was free to.
     Undelivered,
     /// Fallback polling began or ended.
-    Pace(PaceChange),
+    PollMode(PollModeChange),
     /// The link changed.
     Link(Link),
     /// One more was asked for than may be.
@@ -93,11 +93,11 @@ impl fmt::Debug for Watcher {
 /// Counts events, for tests and small programs.
 #[derive(Debug, Default)]
 pub struct Counters {
-    rings: [AtomicU64; Cause::ALL.len()],
-    looks: [AtomicU64; Outcome::ALL.len()],
+    wakes: [AtomicU64; Cause::ALL.len()],
+    rounds: [AtomicU64; Outcome::ALL.len()],
     missed: AtomicU64,
     undelivered: AtomicU64,
-    pace_changes: AtomicU64,
+    poll_mode_changes: AtomicU64,
     link_changes: AtomicU64,
     refused: AtomicU64,
     returned: AtomicU64,
@@ -105,18 +105,18 @@ pub struct Counters {
 
 impl Counters {
     /// Wakes with this cause.
-    pub fn rings(&self, cause: Cause) -> u64 {
-        self.rings[cause.index()].load(Ordering::Relaxed)
+    pub fn wakes(&self, cause: Cause) -> u64 {
+        self.wakes[cause.index()].load(Ordering::Relaxed)
     }
 
     /// Claim rounds with this outcome.
-    pub fn looks(&self, outcome: Outcome) -> u64 {
-        self.looks[outcome.index()].load(Ordering::Relaxed)
+    pub fn rounds(&self, outcome: Outcome) -> u64 {
+        self.rounds[outcome.index()].load(Ordering::Relaxed)
     }
 
     /// All claim rounds.
-    pub fn all_looks(&self) -> u64 {
-        Outcome::ALL.into_iter().map(|outcome| self.looks(outcome)).sum()
+    pub fn all_rounds(&self) -> u64 {
+        Outcome::ALL.into_iter().map(|outcome| self.rounds(outcome)).sum()
     }
 
     /// Missed wakes.
@@ -130,8 +130,8 @@ impl Counters {
     }
 
     /// How often fallback polling began or ended.
-    pub fn pace_changes(&self) -> u64 {
-        self.pace_changes.load(Ordering::Relaxed)
+    pub fn poll_mode_changes(&self) -> u64 {
+        self.poll_mode_changes.load(Ordering::Relaxed)
     }
 
     /// Changes of the link.
@@ -153,11 +153,11 @@ impl Counters {
 impl Observer for Counters {
     fn observe(&self, event: &Event) {
         let counter = match event {
-            Event::Rung { cause, .. } => &self.rings[cause.index()],
-            Event::Looked { outcome, .. } => &self.looks[outcome.index()],
+            Event::Woken { cause, .. } => &self.wakes[cause.index()],
+            Event::RoundEnded { outcome, .. } => &self.rounds[outcome.index()],
             Event::Missed { .. } => &self.missed,
             Event::Undelivered => &self.undelivered,
-            Event::Pace(_) => &self.pace_changes,
+            Event::PollMode(_) => &self.poll_mode_changes,
             Event::Link(_) => &self.link_changes,
             Event::Refused(_) => &self.refused,
             Event::Returned => &self.returned,

@@ -3,7 +3,7 @@
 //! Owns the five answers a claim can give. Promises that "nothing there" and "could not tell" are
 //! never the same value: a claim that lost a race has not shown that the queue is empty.
 //!
-//! Next: [`crate::pace`].
+//! Next: [`crate::poll_mode`].
 
 /// How a claim ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::demand::DemandId;
-use crate::hub::{Key, RungKey};
+use crate::hub::{Key, WokenKey};
 
 /// A queue that can be claimed from for many demands at once.
 pub trait Source: Send + Sync + 'static {
     /// What demands wait for.
     type Key: Key;
     /// What a demand asks for, beyond its keys.
-    type Ask: Send + Sync + 'static;
+    type Request: Send + Sync + 'static;
     /// What it gets.
     type Lease: Send + 'static;
 
@@ -26,18 +26,18 @@ pub trait Source: Send + Sync + 'static {
     /// dispatcher's task, so that no client's departure cuts a claim in half. Must end by itself;
     /// it is given up after the dispatcher's look timeout, and what it claimed by then is its own
     /// to give back.
-    fn look(
+    fn claim(
         &self,
-        round: Round<Self::Key, Self::Ask>,
-    ) -> impl Future<Output = Result<Looked<Self::Key, Self::Lease>, LookFailed>> + Send;
+        round: Round<Self::Key, Self::Request>,
+    ) -> impl Future<Output = Result<RoundResult<Self::Key, Self::Lease>, RoundFailed>> + Send;
 
     /// Gives back leases that found no taker, uncharged. Must end by itself.
     fn release(&self, leases: Vec<Self::Lease>) -> impl Future<Output = ()> + Send;
 
     /// Whether a lease claimed for one demand, which has gone, may serve another one under the same
     /// key. Default: no.
-    fn suits(&self, lease: &Self::Lease, ask: &Self::Ask) -> bool {
-        let _ = (lease, ask);
+    fn suits(&self, lease: &Self::Lease, request: &Self::Request) -> bool {
+        let _ = (lease, request);
         false
     }
 }
@@ -45,19 +45,19 @@ pub trait Source: Send + Sync + 'static {
 /// A source may be shared.
 impl<S: Source> Source for Arc<S> {
     type Key = S::Key;
-    type Ask = S::Ask;
+    type Request = S::Request;
     type Lease = S::Lease;
 
-    async fn look(&self, round: Round<S::Key, S::Ask>) -> Result<Looked<S::Key, S::Lease>, LookFailed> {
-        S::look(self, round).await
+    async fn claim(&self, round: Round<S::Key, S::Request>) -> Result<RoundResult<S::Key, S::Lease>, RoundFailed> {
+        S::claim(self, round).await
     }
 
     async fn release(&self, leases: Vec<S::Lease>) {
         S::release(self, leases).await;
     }
 
-    fn suits(&self, lease: &S::Lease, ask: &S::Ask) -> bool {
-        S::suits(self, lease, ask)
+    fn suits(&self, lease: &S::Lease, request: &S::Request) -> bool {
+        S::suits(self, lease, request)
     }
 }
 
@@ -65,33 +65,33 @@ impl<S: Source> Source for Arc<S> {
 #[derive(Debug)]
 pub struct Round<K, A> {
     /// The keys to claim from, and why.
-    pub keys: Vec<RungKey<K>>,
+    pub keys: Vec<WokenKey<K>>,
     /// The demands that wait under them, the one that has waited longest first.
-    pub asked: Vec<Asked<K, A>>,
+    pub waiting: Vec<WaitingDemand<K, A>>,
 }
 
 /// One demand of a round.
 #[derive(Debug)]
-pub struct Asked<K, A> {
-    /// Names the demand in [`Looked::leases`].
+pub struct WaitingDemand<K, A> {
+    /// Names the demand in [`RoundResult::leases`].
     pub id: DemandId,
     /// All keys it waits under; the round may be about some of them.
     pub keys: Arc<[K]>,
     /// What it asks for.
-    pub ask: Arc<A>,
+    pub request: Arc<A>,
     /// Since when it waits.
     pub since: Instant,
 }
 
-impl<K, A> Clone for Asked<K, A> {
+impl<K, A> Clone for WaitingDemand<K, A> {
     fn clone(&self) -> Self {
-        Self { id: self.id, keys: Arc::clone(&self.keys), ask: Arc::clone(&self.ask), since: self.since }
+        Self { id: self.id, keys: Arc::clone(&self.keys), request: Arc::clone(&self.request), since: self.since }
     }
 }
 
 /// What one claim round found. A key that is in none of the lists was shown to have no more.
 #[derive(Debug)]
-pub struct Looked<K, L> {
+pub struct RoundResult<K, L> {
     /// The leases, each with the demand it is for; at most one for each.
     pub leases: Vec<(DemandId, L)>,
     /// Keys that may have more.
@@ -107,7 +107,7 @@ pub struct Looked<K, L> {
     pub dues: Vec<(K, Duration)>,
 }
 
-impl<K, L> Default for Looked<K, L> {
+impl<K, L> Default for RoundResult<K, L> {
     fn default() -> Self {
         let (more, contended, followed) = (Vec::new(), Vec::new(), Vec::new());
         Self { leases: Vec::new(), more, contended, followed, dues: Vec::new() }
@@ -116,12 +116,12 @@ impl<K, L> Default for Looked<K, L> {
 
 /// The claim round did not succeed. The source has logged why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LookFailed;
+pub struct RoundFailed;
 
-impl fmt::Display for LookFailed {
+impl fmt::Display for RoundFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("could not claim work")
     }
 }
 
-impl std::error::Error for LookFailed {}
+impl std::error::Error for RoundFailed {}

@@ -37,7 +37,7 @@ async fn main() -> anyhow::Result<()> {
     tasks.spawn(runner.run(end.clone().cancelled_owned()));
     tasks.spawn(dispatcher.run(end.clone().cancelled_owned()));
 
-    let wait = |time| handle.ask(["mail".to_owned()], (), Patience::Until(Instant::now() + time));
+    let wait = |time| handle.request(["mail".to_owned()], (), Patience::Until(Instant::now() + time));
     let mut waiting = wait(Duration::from_secs(30))?;
     own_table::push(&database, "mail", 3).await?;
     while let Answer::Lease(taken) = waiting.await {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reveille::database::{Connection, Database, DatabaseError, Param, Purpose, Statement};
-use reveille_wake::{LookFailed, Looked, Round, Source};
+use reveille_wake::{Round, RoundFailed, RoundResult, Source};
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 
@@ -79,7 +79,7 @@ impl Todo {
         let usable = connection.take().filter(|connection| !connection.is_closed());
         let open = match usable {
             Some(open) => open,
-            None => self.database.connection(Purpose::Lane("look")).await?,
+            None => self.database.connection(Purpose::Dedicated("look")).await?,
         };
         let queues: Vec<&str> = wants.keys().map(String::as_str).collect();
         let counts: Vec<i32> = wants.values().copied().collect();
@@ -97,25 +97,25 @@ impl Todo {
 
 impl Source for Todo {
     type Key = String;
-    type Ask = ();
+    type Request = ();
     type Lease = Taken;
 
-    async fn look(&self, round: Round<String, ()>) -> Result<Looked<String, Taken>, LookFailed> {
-        let mut wants: BTreeMap<String, i32> = round.keys.iter().map(|rung| (rung.key.clone(), 0)).collect();
-        for asked in &round.asked {
+    async fn claim(&self, round: Round<String, ()>) -> Result<RoundResult<String, Taken>, RoundFailed> {
+        let mut wants: BTreeMap<String, i32> = round.keys.iter().map(|woken| (woken.key.clone(), 0)).collect();
+        for asked in &round.waiting {
             if let Some(want) = wants.get_mut(&asked.keys[0]) {
                 *want += 1;
             }
         }
-        let (taken, dues) = self.claim(&wants).await.map_err(|_| LookFailed)?;
-        let mut looked = Looked::default();
+        let (taken, dues) = self.claim(&wants).await.map_err(|_| RoundFailed)?;
+        let mut looked = RoundResult::default();
         for queue in wants.keys() {
             let filled = taken.iter().filter(|row| row.queue == *queue).count();
             if wants[queue] > 0 && usize::try_from(wants[queue]) == Ok(filled) {
                 looked.more.push(queue.clone());
             }
         }
-        let mut waiting = round.asked;
+        let mut waiting = round.waiting;
         for row in taken {
             if let Some(position) = waiting.iter().position(|asked| asked.keys[0] == row.queue) {
                 looked.leases.push((waiting.remove(position).id, row));

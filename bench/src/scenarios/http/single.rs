@@ -161,7 +161,7 @@ impl Store {
 
     async fn queue(url: &str) -> anyhow::Result<Self> {
         let database = Database::connect(DatabaseOptions::new(url)).await?;
-        let options = || MessagesOptions::default().maintenance_interval(Duration::ZERO);
+        let options = || MessagesOptions::default().upkeep_interval(Duration::ZERO);
         Ok(Self::Queue((0..CONNECTIONS).map(|_| Mutex::new(Messages::new(&database, options()))).collect()))
     }
 

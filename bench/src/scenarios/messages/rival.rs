@@ -214,7 +214,7 @@ impl Pool {
     pub(super) async fn new(database: &Database, connections: usize, bytes: usize) -> anyhow::Result<Self> {
         let mut open = Vec::with_capacity(connections);
         for _ in 0..connections {
-            open.push(Mutex::new(database.connection(Purpose::Lane("rival")).await?));
+            open.push(Mutex::new(database.connection(Purpose::Dedicated("rival")).await?));
         }
         let json = body(bytes);
         Ok(Self { connections: open, body: json.clone().into_bytes(), json })

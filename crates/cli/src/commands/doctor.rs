@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::ground::Ground;
+use crate::opened::OpenDatabase;
 use crate::output;
 
 pub(crate) async fn run(json: bool, config: &Config) -> Result<Exit, Failure> {
@@ -14,7 +14,7 @@ pub(crate) async fn run(json: bool, config: &Config) -> Result<Exit, Failure> {
     let opened = config.database.options("").connections_max().saturating_add(Messages::CONNECTIONS);
     let needed = u32::try_from(opened).unwrap_or(u32::MAX);
     let options = ExamineOptions::default().connections_needed(needed);
-    let seen = Ground::with(config, async |database| Ok::<_, Failure>(database.examine(&options).await)).await?;
+    let seen = OpenDatabase::with(config, async |database| Ok::<_, Failure>(database.examine(&options).await)).await?;
     if json {
         output::json(&as_json(&seen))?;
     } else {

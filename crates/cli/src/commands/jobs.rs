@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::args::jobs::{ChosenJobs, ChosenQueue, DeadJobs, JobStep, Jobs as Typed, Quieted, Redriven};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::ground::Ground;
+use crate::opened::OpenDatabase;
 use crate::output;
 
 /// What a redrive says that found nobody.
@@ -20,7 +20,7 @@ pub(super) const NOTHING: &str = "nothing was put back to work: there is none\n"
 
 pub(crate) async fn run(typed: Typed, config: &Config) -> Result<Exit, Failure> {
     let options = config.jobs.clone();
-    Ground::with_existing(config, async |database| on(database, typed, options).await).await
+    OpenDatabase::with_existing(config, async |database| on(database, typed, options).await).await
 }
 
 async fn on(database: &Database, typed: Typed, options: JobsOptions) -> Result<Exit, Failure> {

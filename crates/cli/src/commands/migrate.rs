@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use crate::args::Migrate;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::ground::Ground;
+use crate::opened::OpenDatabase;
 use crate::output;
 
 pub(crate) async fn run(step: Migrate, config: &Config) -> Result<Exit, Failure> {
     match step {
         Migrate::Up { json } => {
-            let done = Ground::with(config, async |database| database.migrate().await).await?;
+            let done = OpenDatabase::with(config, async |database| database.migrate().await).await?;
             told(json, || migrated_json(&done), || migrated_text(&done))?;
         }
         Migrate::Status { json } => {
-            let status = Ground::with(config, async |database| database.schema_status().await).await?;
+            let status = OpenDatabase::with(config, async |database| database.schema_status().await).await?;
             told(json, || status_json(&status), || status_text(&status))?;
         }
         Migrate::Sql { from } => {
@@ -34,7 +34,7 @@ pub(crate) async fn run(step: Migrate, config: &Config) -> Result<Exit, Failure>
         }
         Migrate::Uninstall { force, json, .. } => {
             let how = if force { Uninstall::Forced } else { Uninstall::Carefully };
-            let done = Ground::with(config, async |database| database.uninstall(how).await).await?;
+            let done = OpenDatabase::with(config, async |database| database.uninstall(how).await).await?;
             told(json, || json!({ "dropped": done.dropped, "left": done.left }), || uninstalled_text(&done))?;
         }
     }

@@ -10,7 +10,7 @@ use super::signals::Signals;
 use crate::config::{AtStart, Config, meaningless};
 use crate::environment;
 use crate::exit::{Exit, Failure};
-use crate::ground::Ground;
+use crate::opened::OpenDatabase;
 use crate::output;
 
 pub(crate) async fn run(config: &Config) -> Result<Exit, Failure> {
@@ -20,11 +20,11 @@ pub(crate) async fn run(config: &Config) -> Result<Exit, Failure> {
     let mut signals = Signals::watch()?;
     // Before the database, which may take minutes to fetch: a port that is in use is found at once.
     let door = config.server.clone().bind().await?;
-    let ground = tokio::select! {
-        ground = prepare(config) => ground?,
+    let opened = tokio::select! {
+        opened = prepare(config) => opened?,
         () = signals.next() => return Ok(Exit::Interrupted),
     };
-    let (shutdown, mut serving) = start(door, &ground, config.messages.clone());
+    let (shutdown, mut serving) = start(door, &opened, config.messages.clone());
     tokio::select! {
         () = signals.next() => {}
         _ = serving.join_next() => return Err(Failure::refused("the HTTP server ended by itself: this is a defect")),
@@ -32,29 +32,29 @@ pub(crate) async fn run(config: &Config) -> Result<Exit, Failure> {
     info!("draining; a second signal ends at once");
     shutdown.cancel();
     tokio::select! {
-        done = finish(serving, ground) => done,
+        done = finish(serving, opened) => done,
         () = signals.next() => Ok(Exit::Interrupted),
     }
 }
 
 /// A database with a schema that this program can work on.
-async fn prepare(config: &Config) -> Result<Ground, Failure> {
-    let ground = Ground::open(config).await?;
+async fn prepare(config: &Config) -> Result<OpenDatabase, Failure> {
+    let opened = OpenDatabase::open(config).await?;
     let fit = match config.database.at_start {
-        AtStart::Migrate => ground.database.migrate().await.map(drop),
-        AtStart::Check => ground.database.check_schema().await,
+        AtStart::Migrate => opened.database.migrate().await.map(drop),
+        AtStart::Check => opened.database.check_schema().await,
     };
     match fit {
-        Ok(()) => Ok(ground),
+        Ok(()) => Ok(opened),
         Err(error) => {
-            ground.close().await?;
+            opened.close().await?;
             Err(error.into())
         }
     }
 }
 
-fn start(door: Door, ground: &Ground, messages: MessagesOptions) -> (CancellationToken, JoinSet<()>) {
-    let (server, handle) = door.serve(&ground.database, messages);
+fn start(door: Door, opened: &OpenDatabase, messages: MessagesOptions) -> (CancellationToken, JoinSet<()>) {
+    let (server, handle) = door.serve(&opened.database, messages);
     let shutdown = CancellationToken::new();
     let mut serving = JoinSet::new();
     serving.spawn(server.run(shutdown.clone()));
@@ -63,8 +63,8 @@ fn start(door: Door, ground: &Ground, messages: MessagesOptions) -> (Cancellatio
     (shutdown, serving)
 }
 
-async fn finish(mut serving: JoinSet<()>, ground: Ground) -> Result<Exit, Failure> {
+async fn finish(mut serving: JoinSet<()>, opened: OpenDatabase) -> Result<Exit, Failure> {
     while serving.join_next().await.is_some() {}
-    ground.close().await?;
+    opened.close().await?;
     Ok(Exit::Done)
 }

@@ -1,13 +1,17 @@
 //! The settings of the queues themselves.
 
 use reveille::messages::MessagesOptions;
-use reveille_wake::{BackoffOptions, PaceOptions};
+use reveille_wake::{BackoffOptions, PollModeOptions};
 
 use super::reader::Reader;
 
 pub(super) fn read(read: &mut Reader<'_>) -> MessagesOptions {
     let shortest = read.pause("messages.watch_interval");
-    let pace = PaceOptions { shortest, longest: PaceOptions::DEFAULT.longest.max(shortest), ..PaceOptions::DEFAULT };
+    let poll_mode = PollModeOptions {
+        shortest,
+        longest: PollModeOptions::DEFAULT.longest.max(shortest),
+        ..PollModeOptions::DEFAULT
+    };
     let backoff = BackoffOptions {
         base: read.time("messages.watch_pause"),
         cap: read.time("messages.watch_pause_max"),
@@ -16,8 +20,8 @@ pub(super) fn read(read: &mut Reader<'_>) -> MessagesOptions {
     };
     let options = MessagesOptions::default()
         .payload_bytes_max(read.size("messages.max_payload"))
-        .maintenance_interval(read.time("messages.upkeep_interval"))
-        .pace(pace)
+        .upkeep_interval(read.time("messages.upkeep_interval"))
+        .poll_mode(poll_mode)
         .backoff(backoff);
     read.keys("messages.encryption_keys")
         .into_iter()

@@ -10,7 +10,7 @@ use duroxide::providers::{SessionFetchConfig, TagFilter};
 use reveille::service::Column;
 use tokio_postgres::types::Type;
 
-use crate::queue::{QueueAsk, QueueKey};
+use crate::queue::{QueueKey, QueueRequest};
 
 /// What may be taken.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,12 +62,12 @@ impl QueueKey for ActivityKey {
 
 /// For how long an activity and its session are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct ActivityAsk {
+pub(crate) struct ActivityRequest {
     pub(crate) lock: Duration,
     pub(crate) session: Duration,
 }
 
-impl QueueAsk for ActivityAsk {
+impl QueueRequest for ActivityRequest {
     fn lock(&self) -> Duration {
         self.lock
     }

@@ -9,7 +9,7 @@
 use duroxide::providers::{ProviderError, WorkItem};
 use reveille::database::Param;
 
-use super::shelf::Asked;
+use super::shelf::WaitingDemand;
 use super::{ACK, Activities, Task, lost, outcome};
 use crate::number::seconds;
 use crate::statements::RELAY_ACTIVITY;
@@ -32,7 +32,7 @@ impl Activities {
         &self,
         token: &str,
         completion: Option<&WorkItem>,
-        asked: &Asked,
+        asked: &WaitingDemand,
         next: &str,
     ) -> Result<Relayed, ProviderError> {
         let (key, ask) = asked;

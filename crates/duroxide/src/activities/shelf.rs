@@ -8,14 +8,14 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{ActivityAsk, ActivityKey, Task};
+use super::{ActivityKey, ActivityRequest, Task};
 
 /// More activities in hand than this are forgotten: those that are never settled would otherwise
 /// stay for ever.
 const HANDED_MAX: usize = 4096;
 
 /// How an activity is asked for.
-pub(crate) type Asked = (ActivityKey, ActivityAsk);
+pub(crate) type WaitingDemand = (ActivityKey, ActivityRequest);
 
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
@@ -25,14 +25,14 @@ pub(crate) struct Shelf {
 #[derive(Debug, Default)]
 struct State {
     /// By token.
-    handed: HashMap<String, Asked>,
+    handed: HashMap<String, WaitingDemand>,
     /// The oldest first; as many as there are slots between two activities.
-    ready: Vec<(Asked, Task)>,
+    ready: Vec<(WaitingDemand, Task)>,
 }
 
 impl Shelf {
     /// A slot that waits for activities got one.
-    pub(crate) fn hand(&self, token: &str, asked: Asked) {
+    pub(crate) fn hand(&self, token: &str, asked: WaitingDemand) {
         let mut state = self.state();
         if state.handed.len() >= HANDED_MAX {
             state.handed.clear();
@@ -41,17 +41,17 @@ impl Shelf {
     }
 
     /// The slot has done with it; how it will ask next, if that is known.
-    pub(crate) fn done(&self, token: &str) -> Option<Asked> {
+    pub(crate) fn done(&self, token: &str) -> Option<WaitingDemand> {
         self.state().handed.remove(token)
     }
 
     /// The next one, for a slot that will ask like this.
-    pub(crate) fn put(&self, asked: Asked, task: Task) {
+    pub(crate) fn put(&self, asked: WaitingDemand, task: Task) {
         self.state().ready.push((asked, task));
     }
 
     /// A slot asks.
-    pub(crate) fn take(&self, asked: &Asked) -> Option<Task> {
+    pub(crate) fn take(&self, asked: &WaitingDemand) -> Option<Task> {
         let mut state = self.state();
         let place = state.ready.iter().position(|(of, _)| of == asked)?;
         Some(state.ready.remove(place).1)
@@ -77,9 +77,9 @@ mod tests {
 
     use super::*;
 
-    fn asked(seconds: u64) -> Asked {
+    fn asked(seconds: u64) -> WaitingDemand {
         let key = ActivityKey::of(None, &TagFilter::DefaultOnly).unwrap();
-        (key, ActivityAsk { lock: Duration::from_secs(seconds), session: Duration::ZERO })
+        (key, ActivityRequest { lock: Duration::from_secs(seconds), session: Duration::ZERO })
     }
 
     fn task(token: &str) -> Task {

@@ -75,7 +75,7 @@ impl Provider for PostgresProvider {
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
         let sent = self.inner.activities.queue.enqueue(&item).await;
         // Also when it failed: the answer may be lost and the activity there.
-        self.inner.activities.ring().await;
+        self.inner.activities.wake().await;
         sent
     }
 
@@ -107,8 +107,8 @@ impl Provider for PostgresProvider {
         self.inner.shelf.done(token);
         activities.queue.abandon(token, delay, ignore_attempt).await?;
         match delay {
-            Some(delay) if !delay.is_zero() => activities.ring_after(delay).await,
-            _ => activities.ring().await,
+            Some(delay) if !delay.is_zero() => activities.wake_after(delay).await,
+            _ => activities.wake().await,
         }
         Ok(())
     }

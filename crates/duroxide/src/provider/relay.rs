@@ -14,10 +14,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::PostgresProvider;
-use crate::activities::{Activities, Asked, Relayed, Shelf};
-use crate::lane::Lane;
+use crate::activities::{Activities, Relayed, Shelf, WaitingDemand};
 use crate::token::nonces;
 use crate::turns::Turns;
+use crate::work_queue::WorkQueue;
 
 /// How long an activity waits for its slot, hidden from everybody else. The slot is on its way: it
 /// has only to be scheduled.
@@ -28,7 +28,7 @@ impl PostgresProvider {
         let inner = &*self.inner;
         let Some(asked) = inner.shelf.done(token) else {
             if inner.activities.queue.settle(token, completion.as_ref()).await? {
-                inner.turns.ring().await;
+                inner.turns.wake().await;
             }
             return Ok(());
         };
@@ -47,8 +47,8 @@ impl PostgresProvider {
 }
 
 struct Relay {
-    turns: Arc<Lane<Turns>>,
-    activities: Arc<Lane<Activities>>,
+    turns: Arc<WorkQueue<Turns>>,
+    activities: Arc<WorkQueue<Activities>>,
     shelf: Arc<Shelf>,
     end: CancellationToken,
 }
@@ -58,7 +58,7 @@ impl Relay {
         self,
         token: String,
         completion: Option<WorkItem>,
-        asked: Asked,
+        asked: WaitingDemand,
         tell: oneshot::Sender<Result<(), ProviderError>>,
     ) {
         let next = nonces(1).remove(0);
@@ -73,7 +73,7 @@ impl Relay {
             self.shelf.put(asked, task);
         }
         if sent {
-            self.turns.ring().await;
+            self.turns.wake().await;
         }
         let is_awaited = tell.send(told).is_ok();
         if is_taken && is_awaited {
@@ -81,7 +81,7 @@ impl Relay {
         }
         if doubted || self.shelf.take_back(&next).is_some() {
             self.activities.queue.release(vec![next]).await;
-            self.activities.ring().await;
+            self.activities.wake().await;
         }
     }
 }

@@ -4,7 +4,7 @@
 //! same statement that writes, and a try whose answer was lost recognises its own commit. Refuses
 //! with a permanent error what is no longer ours.
 //!
-//! Next: [`crate::lane`], which is rung for what the turn sent.
+//! Next: [`crate::work_queue`], which is rung for what the turn sent.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use duroxide::providers::{Provider, WorkItem};
-use reveille_duroxide::{LongPollConfig, PaceCauses, Policy, PostgresProvider};
+use reveille_duroxide::{FallbackCauses, LongPollConfig, Policy, PostgresProvider};
 use reveille_testkit::TestDatabase;
 use tokio::task::JoinSet;
 
@@ -70,7 +70,7 @@ async fn looks_for_ten_messages(nodes: usize) -> i64 {
     let server = Counted::start().await;
     // On a machine so busy that a woken dispatcher comes late, it would look by itself for a while:
     // that is not counted here.
-    let config = LongPollConfig { causes: PaceCauses::NONE, notify_delivery_timeout: WAIT, ..LongPollConfig::on() };
+    let config = LongPollConfig { causes: FallbackCauses::NONE, notify_delivery_timeout: WAIT, ..LongPollConfig::on() };
     let mut providers = Vec::new();
     for _ in 0..nodes {
         providers.push(proven(PostgresProvider::options().url(server.url()).long_poll(config)).await);
@@ -121,7 +121,7 @@ async fn a_message_costs_each_of_two_nodes_one_look_and_one_more_where_they_meet
 /// for.
 async fn rounds_for_one_message(policy: Policy, expected: i64) -> i64 {
     let server = Counted::start().await;
-    let config = LongPollConfig { policy, causes: PaceCauses::NONE, ..LongPollConfig::on() };
+    let config = LongPollConfig { policy, causes: FallbackCauses::NONE, ..LongPollConfig::on() };
     let provider = proven(PostgresProvider::options().url(server.url()).long_poll(config)).await;
     // Until a fetch that waits a moment costs nothing: the queue is known to be empty, and
     // newcomers need no round.

@@ -3,7 +3,7 @@
 -- Reads every head and cursor: for an operator who asks, and for tests.
 -- locks:  nothing
 select count(*) as stranded
-from {schema}.head
-join {schema}.cursor on cursor.partition = head.partition
-where head.next_seq - 1 > cursor.committed and cursor.due_at is null and head.fresh_at is null
+from {schema}.partition_row
+join {schema}.cursor on cursor.partition = partition_row.partition
+where partition_row.next_seq - 1 > cursor.committed and cursor.due_at is null and partition_row.new_since is null
   and not exists (select from {schema}.consumer_group where consumer_group.id = cursor.grp and not consumer_group.settled)

@@ -48,9 +48,9 @@ as $reveille$
       pg_catalog.count(*) as partitions,
       coalesce(pg_catalog.sum(counted.next_seq - counted.first_seq), 0)::bigint as messages
     from (
-      select head.next_seq, head.first_seq
-      from {schema}.head
-      where head.queue = in_queue.id
+      select partition_row.next_seq, partition_row.first_seq
+      from {schema}.partition_row
+      where partition_row.queue = in_queue.id
       limit 10000
     ) as counted
   ) as kept

@@ -43,7 +43,7 @@ begin
     on conflict do nothing
     returning partition.id, partition.queue
   )
-  insert into {schema}.head (partition, queue)
+  insert into {schema}.partition_row (partition, queue)
   select made.id, made.queue
   from made
   order by made.id;

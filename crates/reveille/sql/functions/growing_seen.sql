@@ -15,20 +15,20 @@ as $reveille$
 begin
   return query
   with held as materialized (
-    select given.partition, head.key_high, head.span_from, head.span_to, head.span_low, head.span_high,
+    select given.partition, partition_row.key_high, partition_row.span_from, partition_row.span_to, partition_row.span_low, partition_row.span_high,
            pg_catalog.clock_timestamp() - queue.dedup_window as since
     from (select distinct place from pg_catalog.unnest(in_partitions) as place) as given (partition)
     cross join lateral (
-      -- From the newest version back, as head_of.
+      -- From the newest version back, as partition_row_of.
       select *
-      from {schema}.head
-      where head.partition <= given.partition
-        and (head.partition, head.queue) >= (given.partition, 0)
-      order by head.partition desc
+      from {schema}.partition_row
+      where partition_row.partition <= given.partition
+        and (partition_row.partition, partition_row.queue) >= (given.partition, 0)
+      order by partition_row.partition desc
       limit 1
-    ) as head
-    join {schema}.queue on queue.id = head.queue
-    where head.partition = given.partition
+    ) as partition_row
+    join {schema}.queue on queue.id = partition_row.queue
+    where partition_row.partition = given.partition
   ), asked as materialized (
     select held.*, given.key, given.key::text as name
     from unnest(in_partitions, in_keys) as given (partition, key)

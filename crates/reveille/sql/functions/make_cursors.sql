@@ -25,10 +25,10 @@ begin
   select pg_catalog.max(near.partition)
   into last
   from (
-    select head.partition
-    from {schema}.head
-    where head.queue = owner and head.partition > in_after
-    order by head.partition
+    select partition_row.partition
+    from {schema}.partition_row
+    where partition_row.queue = owner and partition_row.partition > in_after
+    order by partition_row.partition
     limit in_most
   ) as near;
   if last is null then
@@ -40,21 +40,21 @@ begin
   select begun.partition, in_group, begun.committed, begun.newest,
          case when begun.newest > begun.committed then pg_catalog.clock_timestamp() end
   from (
-    select head.partition, head.next_seq - 1 as newest,
+    select partition_row.partition, partition_row.next_seq - 1 as newest,
            case
-             when begins = 'all' or head.partition > in_through then head.first_seq - 1
-             when begins = 'new' then head.next_seq - 1
+             when begins = 'all' or partition_row.partition > in_through then partition_row.first_seq - 1
+             when begins = 'new' then partition_row.next_seq - 1
              else coalesce((
                select segment.last_seq - segment.n
                from {schema}.segment
-               where segment.partition = head.partition and segment.last_seq >= head.first_seq and segment.at >= since
+               where segment.partition = partition_row.partition and segment.last_seq >= partition_row.first_seq and segment.at >= since
                order by segment.last_seq
                limit 1
-             ), head.next_seq - 1)
+             ), partition_row.next_seq - 1)
            end as committed
-    from {schema}.head
-    where head.queue = owner and head.partition > in_after and head.partition <= last
-    order by head.partition
+    from {schema}.partition_row
+    where partition_row.queue = owner and partition_row.partition > in_after and partition_row.partition <= last
+    order by partition_row.partition
   ) as begun;
   return last;
 end

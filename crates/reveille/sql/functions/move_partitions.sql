@@ -10,14 +10,14 @@ language plpgsql
 as $reveille$
 #variable_conflict use_column
 begin
-  perform from {schema}.head where head.partition = any (in_partitions) order by head.partition for update;
+  perform from {schema}.partition_row where partition_row.partition = any (in_partitions) order by partition_row.partition for update;
 
   return query
   with place as materialized (
     select partition.id as partition, queue.id as queue, queue.name as queue_name, partition.name, queue.dedup_window
     from {schema}.partition
     join {schema}.queue on queue.id = partition.queue
-    join {schema}.head on head.partition = partition.id
+    join {schema}.partition_row on partition_row.partition = partition.id
     where partition.id = any (in_partitions)
   ), due as materialized (
     -- A range of one name: by its equality PostgreSQL might read everybody's rows.
@@ -92,14 +92,14 @@ begin
     from cut
     group by cut.partition
   ), moved as (
-    update {schema}.head
-    set next_seq = head.next_seq + grown.n,
-        fresh_at = coalesce(head.fresh_at, pg_catalog.clock_timestamp()),
-        last_at = greatest(head.last_at, pg_catalog.clock_timestamp()),
-        key_high = greatest(head.key_high, grown.high)
+    update {schema}.partition_row
+    set next_seq = partition_row.next_seq + grown.n,
+        new_since = coalesce(partition_row.new_since, pg_catalog.clock_timestamp()),
+        last_at = greatest(partition_row.last_at, pg_catalog.clock_timestamp()),
+        key_high = greatest(partition_row.key_high, grown.high)
     from grown
-    where head.partition = grown.partition
-    returning head.partition, head.next_seq - grown.n - 1 as before, head.last_at, grown.n
+    where partition_row.partition = grown.partition
+    returning partition_row.partition, partition_row.next_seq - grown.n - 1 as before, partition_row.last_at, grown.n
   ), appended as (
     insert into {schema}.segment
       (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)

@@ -9,18 +9,18 @@ language plpgsql
 as $reveille$
 #variable_conflict use_column
 begin
-  perform head.partition
-  from {schema}.head
-  where head.partition in (select dead_letter.partition from {schema}.dead_letter where dead_letter.id = any (letters))
-  order by head.partition
+  perform partition_row.partition
+  from {schema}.partition_row
+  where partition_row.partition in (select dead_letter.partition from {schema}.dead_letter where dead_letter.id = any (letters))
+  order by partition_row.partition
   for update;
 
   return query
   with taken as (
     delete from {schema}.dead_letter
-    using {schema}.head, {schema}.consumer_group
+    using {schema}.partition_row, {schema}.consumer_group
     where dead_letter.id = any (letters)
-      and head.partition = dead_letter.partition
+      and partition_row.partition = dead_letter.partition
       and consumer_group.id = dead_letter.grp
     returning dead_letter.*
   ), numbered as (
@@ -45,13 +45,13 @@ begin
     select piece.*, pg_catalog.sum(piece.n) over (partition by piece.partition order by piece.first_id)::int as through
     from piece
   ), moved as (
-    update {schema}.head
-    set next_seq = head.next_seq + added.n,
-        fresh_at = coalesce(head.fresh_at, pg_catalog.clock_timestamp()),
-        last_at = greatest(head.last_at, pg_catalog.clock_timestamp())
+    update {schema}.partition_row
+    set next_seq = partition_row.next_seq + added.n,
+        new_since = coalesce(partition_row.new_since, pg_catalog.clock_timestamp()),
+        last_at = greatest(partition_row.last_at, pg_catalog.clock_timestamp())
     from (select piece.partition, pg_catalog.sum(piece.n)::int as n from piece group by piece.partition) as added
-    where head.partition = added.partition
-    returning head.queue, head.partition, head.next_seq - added.n - 1 as before, head.last_at, added.n
+    where partition_row.partition = added.partition
+    returning partition_row.queue, partition_row.partition, partition_row.next_seq - added.n - 1 as before, partition_row.last_at, added.n
   ), appended as (
     insert into {schema}.segment
       (partition, last_seq, n, bytes, at, key_id, only_grp, ids, transaction_ids, payloads, trace_ids, producers)

@@ -46,11 +46,11 @@ begin
     -- Upkeep takes what nobody has gone on with for an hour.
     update {schema}.consumer_group set created_at = pg_catalog.clock_timestamp() where consumer_group.id = grp;
   end if;
-  through := coalesce((select pg_catalog.max(head.partition) from {schema}.head where head.queue = in_queue), 0);
+  through := coalesce((select pg_catalog.max(partition_row.partition) from {schema}.partition_row where partition_row.queue = in_queue), 0);
   wide := in_most < (
     select pg_catalog.count(*)
     from (
-      select from {schema}.head where head.queue = in_queue limit in_most::bigint + 1
+      select from {schema}.partition_row where partition_row.queue = in_queue limit in_most::bigint + 1
     ) as counted
   );
   if not wide then

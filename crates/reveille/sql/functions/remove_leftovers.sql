@@ -15,16 +15,16 @@ begin
   if exists (select from {schema}.queue where queue.id = in_queue) then
     return 0;
   end if;
-  delete from {schema}.head
+  delete from {schema}.partition_row
   using (
-    select head.partition
-    from {schema}.head
-    where head.queue = in_queue
-    order by head.partition
+    select partition_row.partition
+    from {schema}.partition_row
+    where partition_row.queue = in_queue
+    order by partition_row.partition
     limit in_limit
     for update
   ) as dead
-  where head.partition = dead.partition;
+  where partition_row.partition = dead.partition;
   get diagnostics batch = row_count;
   removed := removed + batch;
 
@@ -37,7 +37,7 @@ begin
     select partition.id
     from {schema}.partition
     where partition.queue = in_queue
-      and not exists (select from {schema}.head where head.partition = partition.id)
+      and not exists (select from {schema}.partition_row where partition_row.partition = partition.id)
     order by partition.id
     limit 100
   );

@@ -20,13 +20,13 @@ begin
   insert into {schema}.cursor (partition, grp, upto, due_at)
   select near.partition, in_group, near.newest, case when near.newest > 0 then pg_catalog.clock_timestamp() end
   from (
-    select head.partition, head.next_seq - 1 as newest
+    select partition_row.partition, partition_row.next_seq - 1 as newest
     from {schema}.consumer_group
-    join {schema}.head on head.queue = consumer_group.queue
+    join {schema}.partition_row on partition_row.queue = consumer_group.queue
     where consumer_group.id = in_group
-      and head.partition > in_after
-      and (in_partition is null or head.partition = in_partition)
-    order by head.partition
+      and partition_row.partition > in_after
+      and (in_partition is null or partition_row.partition = in_partition)
+    order by partition_row.partition
     limit in_most
   ) as near
   where not exists (
@@ -36,14 +36,14 @@ begin
   on conflict do nothing;
 
   for top in
-    select head.partition, head.first_seq, consumer_group.mode,
+    select partition_row.partition, partition_row.first_seq, consumer_group.mode,
            case consumer_group.mode when 'from' then consumer_group.from_at else consumer_group.created_at end as began
     from {schema}.consumer_group
-    join {schema}.head on head.queue = consumer_group.queue
+    join {schema}.partition_row on partition_row.queue = consumer_group.queue
     where consumer_group.id = in_group
-      and head.partition > in_after
-      and (in_partition is null or head.partition = in_partition)
-    order by head.partition
+      and partition_row.partition > in_after
+      and (in_partition is null or partition_row.partition = in_partition)
+    order by partition_row.partition
     limit in_most
   loop
     select cursor.upto into told
@@ -54,9 +54,9 @@ begin
     -- later one.
     continue when not found;
     -- Another statement, so that it sees what was pushed while we waited.
-    select greatest(told, head.next_seq - 1), head.first_seq into strict told, top.first_seq
-    from {schema}.head
-    where head.partition = top.partition;
+    select greatest(told, partition_row.next_seq - 1), partition_row.first_seq into strict told, top.first_seq
+    from {schema}.partition_row
+    where partition_row.partition = top.partition;
     wanted := case
       when in_place = 'end' then told
       when in_place = 'sequence' then in_seq

@@ -83,7 +83,7 @@ begin
       continue;
     end if;
 
-    select head.* into top from {schema}.head_of(asked.partition) as head;
+    select partition_row.* into top from {schema}.partition_row_of(asked.partition) as partition_row;
     select queue.* into rules from {schema}.queue where queue.id = top.queue;
     durable := coalesce(rules.durable_acks, true);
     passed := case when asked.outcome = 'release' then held.committed else asked.through end;

@@ -67,13 +67,13 @@ create table {schema}.partition (
 -- One row for each partition: the transaction that holds its lock gives out sequence numbers, so
 -- that their order is commit order. A partition has one because ensure_all makes both in one
 -- statement.
-create table {schema}.head (
+create table {schema}.partition_row (
   partition int not null,
   queue int not null,
   next_seq bigint not null default 1,
   first_seq bigint not null default 1,
   -- Set while there may be messages that not every group's cursor has been told of.
-  fresh_at timestamptz,
+  new_since timestamptz,
   -- The newest message's time; never goes back.
   last_at timestamptz not null default 'epoch',
   -- The greatest transaction id that grows, of all its messages.
@@ -86,10 +86,10 @@ create table {schema}.head (
   span_high uuid
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
-alter table {schema}.head replica identity full;
-create index head_place on {schema}.head (partition);
-create index head_fresh on {schema}.head (queue, fresh_at) where fresh_at is not null;
-create index head_queue on {schema}.head (queue, partition);
+alter table {schema}.partition_row replica identity full;
+create index partition_row_partition on {schema}.partition_row (partition);
+create index partition_row_new on {schema}.partition_row (queue, new_since) where new_since is not null;
+create index partition_row_queue on {schema}.partition_row (queue, partition);
 
 -- Up to 256 messages of one partition, keyed by the last one's sequence: the segment that holds
 -- sequence s is the first one with last_seq >= s.
@@ -301,7 +301,7 @@ create index trace_names on {schema}.trace using gin (names);
 
 -- Upkeep that one node at a time should do: a node takes the row, skipping locked ones, and moves
 -- next_at on.
-create table {schema}.chore (
+create table {schema}.upkeep (
   name text primary key,
   next_at timestamptz not null default clock_timestamp(),
   -- Where a round left off.
@@ -310,7 +310,7 @@ create table {schema}.chore (
   done_at timestamptz,
   figures jsonb not null default '{}'
 );
-insert into {schema}.chore (name) values ('retention'), ('dedup'), ('reconcile'), ('leftovers');
+insert into {schema}.upkeep (name) values ('retention'), ('dedup'), ('reconcile'), ('leftovers');
 
 -- Switches of the whole system.
 create table {schema}.switch (

@@ -13,7 +13,7 @@ pub(super) struct Counts {
 /// What one lane has done since this process began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LaneFigures {
+pub struct BatcherFigures {
     /// Which one.
     pub name: &'static str,
     /// Batches it has run: one statement each, or a few.
@@ -35,8 +35,8 @@ impl Counts {
         self.busy.store(false, Ordering::Relaxed);
     }
 
-    pub(super) fn read(&self, name: &'static str) -> LaneFigures {
-        LaneFigures {
+    pub(super) fn read(&self, name: &'static str) -> BatcherFigures {
+        BatcherFigures {
             name,
             batches: self.batches.load(Ordering::Relaxed),
             items: self.items.load(Ordering::Relaxed),

@@ -27,7 +27,7 @@ pub enum Purpose {
     /// Callers and administration, through the pool.
     Caller,
     /// A lane that owns its connection, by the lane's name.
-    Lane(&'static str),
+    Dedicated(&'static str),
     /// Changing the schema.
     Migrate,
     /// Learning how a commit ended.
@@ -44,12 +44,12 @@ impl Purpose {
     /// What a database opens for itself, one each, beside the pool.
     pub(crate) const OWN: [Self; 3] = [Self::Listen, Self::HINTS, Self::Probe];
     /// Telling other nodes that there is work.
-    pub(crate) const HINTS: Self = Self::Lane("broadcaster");
+    pub(crate) const HINTS: Self = Self::Dedicated("broadcaster");
 
     fn word(self) -> &'static str {
         match self {
             Self::Caller => "caller",
-            Self::Lane(name) => name,
+            Self::Dedicated(name) => name,
             Self::Migrate => "migrate",
             Self::Resolve => "resolve",
             Self::Examine => "examine",

@@ -68,7 +68,7 @@ impl Jobs {
     /// Cancel a job: at once when it waits; when it runs, its handler is told to stop, and dropped
     /// if it does not.
     pub async fn cancel(&self, id: JobId) -> Result<Cancelled, JobsError> {
-        let keep = self.parts.ground.options.keep_done.as_secs_f64();
+        let keep = self.parts.context.options.keep_done.as_secs_f64();
         let Some(row) = self.change(&CANCEL, &[&id.0, &keep]).await?.into_iter().next() else {
             return Err(self.not_so(id, Verb::Cancel).await);
         };
@@ -76,8 +76,8 @@ impl Jobs {
             return Ok(Cancelled::Now);
         }
         if let Some(worker) = row.get::<_, Option<&str>>("worker") {
-            self.parts.ground.bell.attend(worker);
-            self.parts.ground.bell.flush_if_alone().await;
+            self.parts.context.notifier.attend(worker);
+            self.parts.context.notifier.flush_if_alone().await;
         }
         Ok(Cancelled::Requested)
     }
@@ -109,14 +109,14 @@ impl Jobs {
             queues.sort_unstable();
             queues.dedup();
             for queue in queues {
-                self.parts.ground.bell.ready(queue);
+                self.parts.context.notifier.ready(queue);
             }
             redriven.extend(rows.iter().map(|row| JobId(row.get("id"))));
             if rows.len() < usize::try_from(REDRIVEN_MAX).unwrap_or(usize::MAX) {
                 break;
             }
         }
-        self.parts.ground.bell.flush_if_alone().await;
+        self.parts.context.notifier.flush_if_alone().await;
         Ok(redriven)
     }
 
@@ -149,15 +149,15 @@ impl Jobs {
         check_name("the queue's name", queue)?;
         self.change(&SWITCH, &[&queue, &paused, &quiet]).await?;
         // Whoever looks learns what has changed.
-        self.parts.ground.bell.ready(queue);
-        self.parts.ground.bell.flush_if_alone().await;
+        self.parts.context.notifier.ready(queue);
+        self.parts.context.notifier.flush_if_alone().await;
         Ok(())
     }
 
     async fn changed(&self, id: JobId, verb: Verb, rows: &[Row]) -> Result<(), JobsError> {
         let Some(row) = rows.first() else { return Err(self.not_so(id, verb).await) };
-        self.parts.ground.bell.ready(row.get("queue"));
-        self.parts.ground.bell.flush_if_alone().await;
+        self.parts.context.notifier.ready(row.get("queue"));
+        self.parts.context.notifier.flush_if_alone().await;
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 //!
 //! Next: `shares` (whose turn it is), `marks` (where to begin), then [`super::worker`].
 
-mod afloat;
+mod give_back;
 mod marks;
 mod shares;
 
@@ -15,22 +15,24 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use reveille_wake::{Cause, DispatcherHandle, DispatcherOptions, LookFailed, Looked, Round, RungKey, Runner, Source};
+use reveille_wake::{
+    Cause, DispatcherHandle, DispatcherOptions, Round, RoundFailed, RoundResult, Runner, Source, WokenKey,
+};
 use tokio_postgres::Row;
 use tracing::warn;
 
-use super::bell::{JobSource, Queue};
+use super::context::JobsContext;
 use super::event::{About, JobEvent};
-use super::ground::Ground;
 use super::id::{JobId, JobToken};
 use super::lifecycle::State;
+use super::ready::{JobSource, Queue};
 use super::settle::{Ending, Settlement, Settler};
 use super::statements::{NEXT, TAKE};
-use super::worker::{Claiming, Crew};
+use super::worker::{Claiming, WorkerShared};
 use crate::database::{Connection, DatabaseError, Param, Purpose};
 use crate::service::Claims;
 use crate::service::lost_claims::SentClaim;
-use afloat::Release;
+use give_back::Release;
 use marks::Marks;
 use shares::shares;
 
@@ -62,39 +64,39 @@ impl Claimed {
 /// Where workers ask. Starts with the first of them.
 #[derive(Debug)]
 pub(super) struct Claimer {
-    ground: Arc<Ground>,
+    context: Arc<JobsContext>,
     settler: Arc<Settler>,
-    claims: Claims<JobSource, Looker>,
+    claims: Claims<JobSource, JobClaimer>,
 }
 
 impl Claimer {
-    pub(super) fn new(ground: &Arc<Ground>, settler: &Arc<Settler>, runner: Runner<Queue>) -> Self {
-        let claims = Claims::new(ground.bell.notifier(), runner);
-        Self { ground: Arc::clone(ground), settler: Arc::clone(settler), claims }
+    pub(super) fn new(context: &Arc<JobsContext>, settler: &Arc<Settler>, runner: Runner<Queue>) -> Self {
+        let claims = Claims::new(context.notifier.notifier(), runner);
+        Self { context: Arc::clone(context), settler: Arc::clone(settler), claims }
     }
 
-    pub(super) fn handle(&self) -> &DispatcherHandle<Looker> {
+    pub(super) fn handle(&self) -> &DispatcherHandle<JobClaimer> {
         self.claims.handle(|| {
-            let ground = &self.ground;
-            super::maintain::start(ground);
-            let looker = Looker {
-                ground: Arc::clone(ground),
+            let context = &self.context;
+            super::upkeep::start(context);
+            let looker = JobClaimer {
+                context: Arc::clone(context),
                 settler: Arc::clone(&self.settler),
-                line: tokio::sync::Mutex::default(),
+                connection_slot: tokio::sync::Mutex::default(),
                 marks: Mutex::default(),
                 unasked: Mutex::default(),
             };
-            let options = DispatcherOptions::default().pace(ground.options.pace);
-            (looker, options.fallback_interval(ground.options.everywhere()))
+            let options = DispatcherOptions::default().poll_mode(context.options.poll_mode);
+            (looker, options.fallback_interval(context.options.everywhere()))
         })
     }
 }
 
-pub(super) struct Looker {
-    ground: Arc<Ground>,
+pub(super) struct JobClaimer {
+    context: Arc<JobsContext>,
     settler: Arc<Settler>,
     /// Opened with the first look, and again when it broke.
-    line: tokio::sync::Mutex<Option<Connection>>,
+    connection_slot: tokio::sync::Mutex<Option<Connection>>,
     marks: Mutex<HashMap<Queue, Marks>>,
     /// Queues that had less than was wanted of them, and of which nobody has asked what comes next:
     /// the jobs they had were to begin first.
@@ -103,7 +105,7 @@ pub(super) struct Looker {
 
 /// One worker's part of a look.
 struct Search<'s> {
-    crew: &'s Crew,
+    worker_shared: &'s WorkerShared,
     /// While it lives, a drain of the worker waits.
     claiming: Claiming,
     /// The queues that were rung.
@@ -119,27 +121,35 @@ struct Bare {
     contended: bool,
 }
 
-impl Source for Looker {
+impl Source for JobClaimer {
     type Key = Queue;
-    type Ask = Arc<Crew>;
+    type Request = Arc<WorkerShared>;
     type Lease = Vec<Claimed>;
 
-    async fn look(&self, round: Round<Queue, Arc<Crew>>) -> Result<Looked<Queue, Vec<Claimed>>, LookFailed> {
-        if round.keys.iter().all(|rung| matches!(rung.cause, Cause::Fallback | Cause::Watchful | Cause::Heartbeat)) {
-            self.ground.reporter.emit(&JobEvent::Polled);
+    async fn claim(
+        &self,
+        round: Round<Queue, Arc<WorkerShared>>,
+    ) -> Result<RoundResult<Queue, Vec<Claimed>>, RoundFailed> {
+        if round
+            .keys
+            .iter()
+            .all(|woken| matches!(woken.cause, Cause::Fallback | Cause::FallbackPolling | Cause::Heartbeat))
+        {
+            self.context.reporter.emit(&JobEvent::Polled);
         }
-        let mut line = self.line.lock().await;
-        let (mut looked, mut dues) = (Looked::default(), HashMap::new());
-        for asked in &round.asked {
-            let rung = || round.keys.iter().filter(|rung| asked.keys.contains(&rung.key));
-            let queues = rung().map(|rung| Arc::clone(&rung.key)).collect();
-            let claiming = Claiming::of(&asked.ask);
-            let mut search = Search { crew: &asked.ask, claiming, queues, jobs: Vec::new(), bare: HashMap::new() };
-            let unasked = self.take_unasked(rung());
-            if let Err(error) = self.search(&mut line, &mut search, &unasked).await {
+        let mut connection_slot = self.connection_slot.lock().await;
+        let (mut looked, mut dues) = (RoundResult::default(), HashMap::new());
+        for asked in &round.waiting {
+            let woken = || round.keys.iter().filter(|woken| asked.keys.contains(&woken.key));
+            let queues = woken().map(|woken| Arc::clone(&woken.key)).collect();
+            let claiming = Claiming::of(&asked.request);
+            let mut search =
+                Search { worker_shared: &asked.request, claiming, queues, jobs: Vec::new(), bare: HashMap::new() };
+            let unasked = self.take_unasked(woken());
+            if let Err(error) = self.search(&mut connection_slot, &mut search, &unasked).await {
                 warn!(%error, "could not look for jobs");
                 self.give_back(looked.leases.into_iter().flat_map(|(_, jobs)| jobs).chain(search.jobs).collect()).await;
-                return Err(LookFailed);
+                return Err(RoundFailed);
             }
             for queue in search.queues {
                 match search.bare.get(&queue) {
@@ -168,20 +178,20 @@ impl Source for Looker {
     }
 }
 
-impl Looker {
+impl JobClaimer {
     /// Claims until there is as much as is wanted, or no more. Of the unasked nothing is claimed
     /// unless they have something.
     async fn search(
         &self,
-        line: &mut Option<Connection>,
+        connection_slot: &mut Option<Connection>,
         search: &mut Search<'_>,
         unasked: &[Queue],
     ) -> Result<(), DatabaseError> {
-        let connection = match line {
+        let connection = match connection_slot {
             Some(connection) if !connection.is_closed() => connection,
-            other => other.insert(self.ground.database.connection(Purpose::Lane("claim")).await?),
+            other => other.insert(self.context.database.connection(Purpose::Dedicated("claim")).await?),
         };
-        let want = search.crew.want();
+        let want = search.worker_shared.want();
         if want == 0 {
             // Taken by an earlier look of this round: there is more, but no room now.
             let later = Bare { due: None, contended: true };
@@ -198,7 +208,7 @@ impl Looker {
         let mut open: Vec<Queue> = search.queues.iter().filter(|q| !search.bare.contains_key(*q)).cloned().collect();
         while search.jobs.len() < want && !open.is_empty() {
             let left = want - search.jobs.len();
-            let quotas = shares(&open, left, |queue| search.crew.weight(queue));
+            let quotas = shares(&open, left, |queue| search.worker_shared.weight(queue));
             let found = self.take(connection, search, &quotas, left).await?;
             let filled = found.iter().sum::<usize>() >= left;
             // A queue that had less than its share has no more; the others may, if there is still
@@ -236,14 +246,14 @@ impl Looker {
         for (queue, _) in quotas {
             self.marks().entry(Arc::clone(queue)).or_default().begin(began, &mut times, &mut ids);
         }
-        let (nonce, lease, want) = (fastrand::i64(..), search.crew.lease.as_secs_f64(), i64::from(size(left)));
+        let (nonce, lease, want) = (fastrand::i64(..), search.worker_shared.lease.as_secs_f64(), i64::from(size(left)));
         let queues = names.iter().map(ToString::to_string).collect();
-        let release = Release { ground: Arc::clone(&self.ground), claiming: search.claiming.clone(), queues };
-        let sent = SentClaim::new(&self.ground.context, release, vec![nonce]);
-        let options = &self.ground.options;
+        let release = Release { context: Arc::clone(&self.context), claiming: search.claiming.clone(), queues };
+        let sent = SentClaim::new(&self.context.service, release, vec![nonce]);
+        let options = &self.context.options;
         let (keep, keep_dead) = (options.keep_done.as_secs_f64(), options.keep_dead.map(|keep| keep.as_secs_f64()));
         let params: [Param<'_>; 10] =
-            [&names, &mosts, &times, &ids, &want, &&*search.crew.name, &nonce, &lease, &keep, &keep_dead];
+            [&names, &mosts, &times, &ids, &want, &&*search.worker_shared.name, &nonce, &lease, &keep, &keep_dead];
         let rows = connection.query(&TAKE, &params).await?;
         sent.in_hand_but(Vec::new());
         let took = began.elapsed();
@@ -254,7 +264,7 @@ impl Looker {
             found[place] += 1;
             let queue = &quotas[place].0;
             match ended.and_then(State::parse) {
-                Some(state) => self.ground.reporter.emit(&JobEvent::Ended { job: about(row, queue), state }),
+                Some(state) => self.context.reporter.emit(&JobEvent::Ended { job: about(row, queue), state }),
                 None => search.jobs.push(claimed(row, queue, nonce, &search.claiming)),
             }
         }
@@ -265,7 +275,7 @@ impl Looker {
         }
         drop(marks);
         for ((queue, _), _) in quotas.iter().zip(&found).filter(|(_, found)| **found > 0) {
-            self.ground.bell.leased(queue, search.crew.lease);
+            self.context.notifier.leased(queue, search.worker_shared.lease);
         }
         Ok(found)
     }
@@ -294,7 +304,7 @@ impl Looker {
         for row in rows {
             let queue: Queue = Arc::from(row.get::<_, &str>("queue"));
             let due = row.get::<_, Option<f64>>("due_s").map(|due| Duration::from_secs_f64(due.clamp(0.0, 1e9)));
-            let quiet = row.get::<_, bool>("quiet").then(|| self.ground.options.quiet());
+            let quiet = row.get::<_, bool>("quiet").then(|| self.context.options.quiet());
             self.marks().entry(Arc::clone(&queue)).or_default().learned(began, took);
             let due = [due, quiet].into_iter().flatten().min();
             search.bare.insert(queue, Bare { due, contended: row.get("contended") });
@@ -325,10 +335,11 @@ impl Looker {
     }
 
     /// Those of the keys that are looked at for no other reason than to ask what comes next.
-    fn take_unasked<'r>(&self, rung: impl Iterator<Item = &'r RungKey<Queue>>) -> Vec<Queue> {
+    fn take_unasked<'r>(&self, woken: impl Iterator<Item = &'r WokenKey<Queue>>) -> Vec<Queue> {
         let mut unasked = self.unasked();
-        let left = rung.filter(|rung| unasked.remove(&rung.key) && matches!(rung.cause, Cause::More | Cause::Started));
-        left.map(|rung| Arc::clone(&rung.key)).collect()
+        let left =
+            woken.filter(|woken| unasked.remove(&woken.key) && matches!(woken.cause, Cause::More | Cause::Started));
+        left.map(|woken| Arc::clone(&woken.key)).collect()
     }
 
     fn unasked(&self) -> std::sync::MutexGuard<'_, HashSet<Queue>> {

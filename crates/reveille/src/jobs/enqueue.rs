@@ -5,7 +5,7 @@
 //! caller's transaction which is rolled back leaves nothing and wakes nobody; and that one bad job
 //! fails alone.
 //!
-//! Next: [`super::bell`].
+//! Next: [`super::ready`].
 
 mod columns;
 mod copy;
@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Jobs;
+use super::context::JobsContext;
 use super::error::JobsError;
 use super::event::JobEvent;
-use super::ground::Ground;
 use super::id::JobId;
 use super::new_job::NewJob;
 use super::statements::{ENQUEUE, ENQUEUE_CAREFULLY};
-use crate::batcher::{Failed, Lane, Work};
+use crate::batcher::{Batcher, Failed, Work};
 use crate::database::{Connection, DatabaseError};
 use columns::Columns;
 
@@ -44,16 +44,16 @@ impl Jobs {
     /// Enqueue jobs; each is answered for itself, in their order. Those that many callers bring at
     /// once are written together.
     pub async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Vec<Result<Enqueued, JobsError>> {
-        let ground = &self.parts.ground;
-        let limit = ground.options.args_bytes_max;
+        let context = &self.parts.context;
+        let limit = context.options.args_bytes_max;
         let checked: Vec<Result<(), JobsError>> = jobs.iter().map(|job| job.check(limit)).collect();
         let good: Vec<NewJob> =
             jobs.into_iter().zip(&checked).filter(|(_, checked)| checked.is_ok()).map(|(job, _)| job).collect();
-        if good.is_empty() || ground.context.end().is_cancelled() {
+        if good.is_empty() || context.service.end().is_cancelled() {
             return checked.into_iter().map(|checked| checked.and(Err(JobsError::Closed))).collect();
         }
         let mut answers = self.parts.enqueuer.send(good).await.into_iter();
-        ground.bell.flush_if_alone().await;
+        context.notifier.flush_if_alone().await;
         let mut answer = |()| answers.next().unwrap_or(Err(DatabaseError::Closed)).map_err(refused);
         checked.into_iter().map(|checked| checked.and_then(&mut answer)).collect()
     }
@@ -74,13 +74,13 @@ pub(super) fn refused(error: DatabaseError) -> JobsError {
 /// The lane's work: write, then ring.
 #[derive(Debug)]
 pub(super) struct Enqueue {
-    ground: Arc<Ground>,
+    context: Arc<JobsContext>,
 }
 
-pub(super) type Enqueuer = Lane<Enqueue>;
+pub(super) type Enqueuer = Batcher<Enqueue>;
 
-pub(super) fn enqueuer(ground: &Arc<Ground>) -> Enqueuer {
-    ground.batcher("enqueue", 4096, 4, Enqueue { ground: Arc::clone(ground) })
+pub(super) fn enqueuer(context: &Arc<JobsContext>) -> Enqueuer {
+    context.batcher("enqueue", 4096, 4, Enqueue { context: Arc::clone(context) })
 }
 
 impl Work for Enqueue {
@@ -120,12 +120,12 @@ impl Enqueue {
         let existing = |row: &tokio_postgres::Row| row.try_get("existing").unwrap_or(false);
         let added: Vec<Enqueued> =
             rows.iter().map(|row| Enqueued { id: JobId(row.get("id")), existing: existing(row) }).collect();
-        self.ring(jobs);
+        self.wake(jobs);
         Ok(added)
     }
 
     /// Once for each queue, for what is due first in it.
-    fn ring(&self, jobs: &[NewJob]) {
+    fn wake(&self, jobs: &[NewJob]) {
         let mut queues: Vec<(&str, Duration, usize)> = Vec::new();
         for job in jobs {
             // A time of day is looked up by whoever looks; so is one that a conflict has changed.
@@ -136,8 +136,8 @@ impl Enqueue {
             }
         }
         for (queue, delay, count) in queues {
-            self.ground.bell.ready_after(queue, delay);
-            self.ground.reporter.emit(&JobEvent::Enqueued { queue: queue.to_owned(), count });
+            self.context.notifier.ready_after(queue, delay);
+            self.context.reporter.emit(&JobEvent::Enqueued { queue: queue.to_owned(), count });
         }
     }
 }

@@ -171,7 +171,7 @@ mod tests {
 
         let text = figures.read("reveille_1").prometheus(&BTreeMap::from([("enrichment".to_owned(), 3)]));
 
-        for line in [
+        for connection_slot in [
             "job_queue_depth{job_type=\"enrichment\"} 3",
             "job_claimed_total{job_type=\"enrich\\\"ment\",worker_id=\"w1\"} 1",
             "job_completed_total{job_type=\"enrich\\\"ment\",status=\"success\"} 1",
@@ -181,7 +181,7 @@ mod tests {
             "job_notification_received_total{channel=\"reveille_1\"} 1",
             "job_poll_scanned_total 0",
         ] {
-            assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
+            assert!(text.lines().any(|there| there == connection_slot), "{connection_slot} is not in\n{text}");
         }
     }
 }

@@ -11,13 +11,13 @@ use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 use tokio_util::sync::CancellationToken;
 
-use super::bell::Queue;
 use super::claim::Claimed;
+use super::context::JobsContext;
 use super::error::JobsError;
 use super::event::About;
-use super::ground::Ground;
 use super::id::{JobId, JobToken};
 use super::outcome::Outcome;
+use super::ready::Queue;
 use super::settle::{Columns, Ending, Settled, Settlement};
 use super::statements::{PROGRESS, SETTLE};
 use crate::database::Param;
@@ -38,7 +38,7 @@ pub(super) struct Held {
     metadata: Option<Vec<u8>>,
     waited: Duration,
     pub(super) timeout: Option<Duration>,
-    ground: Arc<Ground>,
+    context: Arc<JobsContext>,
     /// Somebody wants it to stop.
     pub(super) cancel: CancellationToken,
     /// Somebody else has it.
@@ -51,7 +51,7 @@ pub(super) struct Held {
 
 impl Job {
     /// The job, and its arguments.
-    pub(super) fn new(ground: &Arc<Ground>, claimed: Claimed) -> (Self, Vec<u8>) {
+    pub(super) fn new(context: &Arc<JobsContext>, claimed: Claimed) -> (Self, Vec<u8>) {
         let held = Held {
             token: claimed.token,
             about: claimed.about,
@@ -62,7 +62,7 @@ impl Job {
             metadata: claimed.metadata,
             waited: claimed.waited,
             timeout: claimed.timeout,
-            ground: Arc::clone(ground),
+            context: Arc::clone(context),
             cancel: CancellationToken::new(),
             lost: CancellationToken::new(),
             settled: AtomicBool::new(false),
@@ -140,11 +140,11 @@ impl Job {
     pub async fn progress(&self, progress: &impl Serialize) -> Result<Settled, JobsError> {
         let held = &self.held;
         let bytes = serde_json::to_vec(progress).map_err(|source| JobsError::Json { what: "the progress", source })?;
-        let limit = held.ground.options.args_bytes_max;
+        let limit = held.context.options.args_bytes_max;
         if bytes.len() > limit {
             return Err(JobsError::TooLarge { what: "the words of progress", bytes: bytes.len(), limit });
         }
-        let connection = held.ground.database.acquire().await?;
+        let connection = held.context.database.acquire().await?;
         let JobToken { id, epoch, nonce } = held.token;
         let row = connection.query_opt(&PROGRESS, &[&id.0, &epoch, &nonce, &bytes]).await?;
         Ok(if row.is_some() { Settled::Recorded } else { Settled::LeaseLost })
@@ -159,7 +159,7 @@ impl Job {
         C: GenericClient + Sync,
     {
         let held = &self.held;
-        outcome.check(held.ground.options.args_bytes_max)?;
+        outcome.check(held.context.options.args_bytes_max)?;
         let settlement = Settlement {
             token: held.token,
             about: held.about.clone(),
@@ -170,8 +170,8 @@ impl Job {
             interrupted: false,
         };
         let jobs = [&settlement];
-        let columns = Columns::of(&jobs, &held.ground);
-        let text = SETTLE.text(held.ground.database.schema());
+        let columns = Columns::of(&jobs, &held.context);
+        let text = SETTLE.text(held.context.database.schema());
         let typed: Vec<(Param<'_>, Type)> = columns.params().into_iter().zip(SETTLE.types.iter().cloned()).collect();
         // Before it is sent: from its commit on the lease looks lost to whoever renews it.
         held.settled.store(true, Ordering::Relaxed);

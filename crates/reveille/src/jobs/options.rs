@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reveille_wake::{Observer, PaceOptions};
+use reveille_wake::{Observer, PollModeOptions};
 
 use super::event::JobEvent;
 
@@ -21,8 +21,8 @@ pub struct JobsOptions {
     pub(super) keep_dead: Option<Duration>,
     pub(super) notify: bool,
     pub(super) fallback_interval: Option<Duration>,
-    pub(super) maintenance_interval: Duration,
-    pub(super) pace: PaceOptions,
+    pub(super) upkeep_interval: Duration,
+    pub(super) poll_mode: PollModeOptions,
     pub(super) observer: Option<JobObserver>,
     pub(super) wake_observer: Option<Arc<dyn Observer>>,
 }
@@ -35,8 +35,8 @@ impl Default for JobsOptions {
             keep_dead: None,
             notify: true,
             fallback_interval: None,
-            maintenance_interval: Duration::from_secs(300),
-            pace: PaceOptions::DEFAULT,
+            upkeep_interval: Duration::from_secs(300),
+            poll_mode: PollModeOptions::DEFAULT,
             observer: None,
             wake_observer: None,
         }
@@ -90,16 +90,16 @@ impl JobsOptions {
     /// How often a process with a worker forgets what need not be kept. Default: 5 min; zero leaves
     /// it to others.
     #[must_use]
-    pub fn maintenance_interval(mut self, interval: Duration) -> Self {
-        self.maintenance_interval = interval;
+    pub fn upkeep_interval(mut self, interval: Duration) -> Self {
+        self.upkeep_interval = interval;
         self
     }
 
     /// When and how often workers look while hints cannot be relied on. Default:
-    /// [`PaceOptions::DEFAULT`]. A worker refuses to start with a shortest interval of zero.
+    /// [`PollModeOptions::DEFAULT`]. A worker refuses to start with a shortest interval of zero.
     #[must_use]
-    pub fn pace(mut self, pace: PaceOptions) -> Self {
-        self.pace = pace;
+    pub fn poll_mode(mut self, poll_mode: PollModeOptions) -> Self {
+        self.poll_mode = poll_mode;
         self
     }
 

@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use tracing::error;
 
-use super::bell::Queue;
+use super::context::JobsContext;
 use super::event::{About, JobEvent};
-use super::ground::Ground;
 use super::id::JobToken;
 use super::lifecycle::State;
 use super::outcome::{Failure, Outcome};
+use super::ready::Queue;
 use super::statements::{COMPLETE, RENEW, SETTLE};
-use crate::batcher::{Failed, Lane, Work};
+use crate::batcher::{Batcher, Failed, Work};
 use crate::database::{Connection, DatabaseError, Param};
 
 /// How an attempt ends, by its handler or its worker.
@@ -66,15 +66,15 @@ pub(super) struct Renewed {
 /// The two lanes: what is done, and everything else.
 #[derive(Debug)]
 pub(super) struct Settler {
-    done: Lane<Complete>,
-    rest: Lane<Settle>,
+    done: Batcher<Complete>,
+    rest: Batcher<Settle>,
 }
 
 impl Settler {
-    pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        let (done, rest) = (Complete { ground: Arc::clone(ground) }, Settle { ground: Arc::clone(ground) });
+    pub(super) fn new(context: &Arc<JobsContext>) -> Self {
+        let (done, rest) = (Complete { context: Arc::clone(context) }, Settle { context: Arc::clone(context) });
         let (done, rest) =
-            (ground.batcher("complete", 1024, ATTEMPTS, done), ground.batcher("settle", 1024, ATTEMPTS, rest));
+            (context.batcher("complete", 1024, ATTEMPTS, done), context.batcher("settle", 1024, ATTEMPTS, rest));
         Self { done, rest }
     }
 
@@ -125,7 +125,7 @@ fn recorded(answer: Option<Result<Settled, DatabaseError>>) -> Option<Settled> {
 /// Completions: by far the most settlements, and all alike.
 #[derive(Debug)]
 struct Complete {
-    ground: Arc<Ground>,
+    context: Arc<JobsContext>,
 }
 
 impl Work for Complete {
@@ -164,14 +164,14 @@ impl Complete {
         let epochs: Vec<i32> = done.iter().map(|job| job.token.epoch).collect();
         let nonces: Vec<i64> = done.iter().map(|job| job.token.nonce).collect();
         let took: Vec<f64> = done.iter().map(|job| job.took.as_secs_f64() * 1000.0).collect();
-        let keep = self.ground.options.keep_done.as_secs_f64();
+        let keep = self.context.options.keep_done.as_secs_f64();
         let rows = connection.query(&COMPLETE, &[&ids, &epochs, &nonces, &took, &keep]).await?;
         let recorded: HashSet<i64> = rows.iter().map(|row| row.get("id")).collect();
         let settled = |job: &Settlement| {
             // A second try that finds the job gone takes the first for done.
             let held = job.interrupted || recorded.contains(&job.token.id.0);
             let settled = if held { Settled::Recorded } else { Settled::LeaseLost };
-            tell(&self.ground, job, settled, Some(State::Done));
+            tell(&self.context, job, settled, Some(State::Done));
             settled
         };
         Ok(done.iter().map(settled).collect())
@@ -193,7 +193,7 @@ enum Answer {
 /// Everything else.
 #[derive(Debug)]
 struct Settle {
-    ground: Arc<Ground>,
+    context: Arc<JobsContext>,
 }
 
 impl Work for Settle {
@@ -263,14 +263,14 @@ impl Settle {
         if jobs.is_empty() {
             return Ok(());
         }
-        let rows = connection.query(&SETTLE, &Columns::of(&jobs, &self.ground).params()).await?;
+        let rows = connection.query(&SETTLE, &Columns::of(&jobs, &self.context).params()).await?;
         for ((job, answer), row) in jobs.into_iter().zip(answers).zip(rows) {
             let recorded = job.interrupted || row.get::<_, &str>("said") == "recorded";
             let settled = if recorded { Settled::Recorded } else { Settled::LeaseLost };
             *answer = Answer::Settled(settled);
-            tell(&self.ground, job, settled, row.get::<_, Option<&str>>("state").and_then(State::parse));
+            tell(&self.context, job, settled, row.get::<_, Option<&str>>("state").and_then(State::parse));
             if let Some(due) = row.get::<_, Option<f64>>("due_s") {
-                self.ground.bell.ready_after(&job.queue, Duration::from_secs_f64(due.clamp(0.0, 1e9)));
+                self.context.notifier.ready_after(&job.queue, Duration::from_secs_f64(due.clamp(0.0, 1e9)));
             }
         }
         Ok(())
@@ -314,7 +314,7 @@ impl Settle {
     }
 }
 
-fn tell(ground: &Ground, job: &Settlement, settled: Settled, state: Option<State>) {
+fn tell(context: &JobsContext, job: &Settlement, settled: Settled, state: Option<State>) {
     let about = job.about.clone();
     let event = match (settled, &job.ending, state) {
         (Settled::LeaseLost, ..) if job.or_lost => return,
@@ -332,7 +332,7 @@ fn tell(ground: &Ground, job: &Settlement, settled: Settled, state: Option<State
         },
         (Settled::Recorded, _, state) => JobEvent::Settled { job: about, state: state.unwrap_or(State::Scheduled) },
     };
-    ground.reporter.emit(&event);
+    context.reporter.emit(&event);
 }
 
 /// Settlements as arrays, one for each column.
@@ -351,7 +351,7 @@ pub(super) struct Columns<'s> {
 }
 
 impl<'s> Columns<'s> {
-    pub(super) fn of(jobs: &[&'s Settlement], ground: &Ground) -> Self {
+    pub(super) fn of(jobs: &[&'s Settlement], context: &JobsContext) -> Self {
         let mut columns = Self {
             ids: jobs.iter().map(|job| job.token.id.0).collect(),
             epochs: jobs.iter().map(|job| job.token.epoch).collect(),
@@ -362,8 +362,8 @@ impl<'s> Columns<'s> {
             messages: Vec::with_capacity(jobs.len()),
             took: jobs.iter().map(|job| job.took.as_secs_f64() * 1000.0).collect(),
             results: Vec::with_capacity(jobs.len()),
-            keep: ground.options.keep_done.as_secs_f64(),
-            keep_dead: ground.options.keep_dead.map(|keep| keep.as_secs_f64()),
+            keep: context.options.keep_done.as_secs_f64(),
+            keep_dead: context.options.keep_dead.map(|keep| keep.as_secs_f64()),
         };
         for job in jobs {
             columns.push(&job.ending);

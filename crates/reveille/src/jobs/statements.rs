@@ -64,9 +64,9 @@ statements! {
     DEPTHS = "jobs/inspect/depths.sql" (INT8);
 
     /// Forget ended jobs.
-    SWEEP = "jobs/maintain/sweep.sql" (INT8);
+    SWEEP = "jobs/upkeep/sweep.sql" (INT8);
     /// Take unique keys.
-    HOLD_KEYS = "jobs/maintain/hold_keys.sql" (BYTEA, INT8);
+    HOLD_KEYS = "jobs/upkeep/hold_keys.sql" (BYTEA, INT8);
     /// Forget unique keys.
-    FORGET_KEYS = "jobs/maintain/forget_keys.sql" (BYTEA_ARRAY);
+    FORGET_KEYS = "jobs/upkeep/forget_keys.sql" (BYTEA_ARRAY);
 }

@@ -5,13 +5,13 @@
 //! or a timeout is a failure like any other; that leases are kept while handlers run; and that a
 //! drain ends in the time it is given, with everything settled or given back.
 //!
-//! Next: `crew` (who is busy), `run` (the loop), `claiming` (what is on its way), `slot` (one
+//! Next: `worker_shared` (who is busy), `run` (the loop), `claiming` (what is on its way), `slot` (one
 //! attempt), `keeper` (leases).
 
 mod claiming;
-mod crew;
 mod keeper;
 mod run;
+mod shared;
 mod slot;
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 pub(super) use claiming::Claiming;
-pub(super) use crew::Crew;
+pub(super) use shared::WorkerShared;
 
 use super::Jobs;
 use super::error::JobsError;
@@ -170,23 +170,23 @@ impl WorkerBuilder {
             return Err(JobsError::Worker(faults));
         }
         // A schema that is too old is told here and not by every look.
-        self.jobs.parts.ground.database.check_schema().await?;
+        self.jobs.parts.context.database.check_schema().await?;
         let name: Arc<str> =
             format!("{}-{:012x}", self.name.as_deref().unwrap_or("worker"), fastrand::u64(..) >> 16).into();
         let jobs = self.jobs.clone();
         let tracker = TaskTracker::new();
-        let crew = Arc::new(Crew::new(self, name));
+        let worker_shared = Arc::new(WorkerShared::new(self, name));
         let stop = Stop::default();
         let (ended, running) = watch::channel(false);
         let parts = Arc::clone(&jobs.parts);
-        parts.ground.context.spawn(run::run(
+        parts.context.service.spawn(run::run(
             Arc::clone(&parts),
-            Arc::clone(&crew),
+            Arc::clone(&worker_shared),
             stop.clone(),
             tracker.clone(),
             ended,
         ));
-        Ok(RunningWorker { jobs, crew, stop, tracker, running })
+        Ok(RunningWorker { jobs, worker_shared, stop, tracker, running })
     }
 
     fn faults(&self) -> Vec<String> {
@@ -199,7 +199,7 @@ impl WorkerBuilder {
         unless((1..=SLOTS_MAX).contains(&self.slots), "a worker has 1 to 100000 slots");
         unless(self.prefetch <= SLOTS_MAX, "a worker claims at most 100000 jobs ahead");
         unless((LEASE_MIN..=LEASE_MAX).contains(&self.lease), "a lease lasts 100 ms to a day");
-        let shortest = self.jobs.parts.ground.options.pace.shortest;
+        let shortest = self.jobs.parts.context.options.poll_mode.shortest;
         unless(!shortest.is_zero(), "the shortest pause between looks must be more than 0 ms");
         unless(!self.handlers.is_empty(), "there is no handler");
         unless(self.queues.len() <= QUEUES_MAX, "a worker serves at most 200 queues");
@@ -244,7 +244,7 @@ struct Stop {
 #[derive(Debug)]
 pub struct RunningWorker {
     jobs: Jobs,
-    crew: Arc<Crew>,
+    worker_shared: Arc<WorkerShared>,
     stop: Stop,
     tracker: TaskTracker,
     running: watch::Receiver<bool>,
@@ -264,12 +264,12 @@ pub struct Drained {
 impl RunningWorker {
     /// What it is called in figures, logs and tables.
     pub fn name(&self) -> &str {
-        &self.crew.name
+        &self.worker_shared.name
     }
 
     /// How many handlers run.
     pub fn busy(&self) -> usize {
-        self.crew.working()
+        self.worker_shared.working()
     }
 
     /// Take no more jobs; let those that run come to their end, for at most `bound`. When a fifth
@@ -279,8 +279,8 @@ impl RunningWorker {
     /// unless the database has not answered that claim within the bound, or a second if that is
     /// longer.
     pub async fn drain(mut self, bound: Duration) -> Drained {
-        let (began, held) = (Instant::now(), self.crew.working());
-        self.crew.claims.close();
+        let (began, held) = (Instant::now(), self.worker_shared.working());
+        self.worker_shared.claims.close();
         self.stop.claims.cancel();
         self.tracker.close();
         let tracker = self.tracker.clone();
@@ -294,22 +294,22 @@ impl RunningWorker {
         // The sender goes with the task.
         let _ = self.running.wait_for(|ended| *ended).await;
         let left = bound.max(CLAIM_WITHIN).saturating_sub(began.elapsed());
-        if tokio::time::timeout(left, self.crew.claims.wait()).await.is_err() {
+        if tokio::time::timeout(left, self.worker_shared.claims.wait()).await.is_err() {
             warn!(
-                worker = &*self.crew.name,
+                worker = &*self.worker_shared.name,
                 "drained, but a claim is still unanswered: its jobs come back or their leases end"
             );
         }
-        self.jobs.parts.ground.bell.flush().await;
-        let released = self.crew.released();
-        Drained { finished: held.saturating_sub(self.crew.dropped()), released }
+        self.jobs.parts.context.notifier.flush().await;
+        let released = self.worker_shared.released();
+        Drained { finished: held.saturating_sub(self.worker_shared.dropped()), released }
     }
 }
 
 impl Drop for RunningWorker {
     fn drop(&mut self) {
         self.tracker.close();
-        self.crew.abandon();
+        self.worker_shared.abandon();
         self.stop.claims.cancel();
         self.stop.now.cancel();
     }

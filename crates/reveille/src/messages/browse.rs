@@ -189,7 +189,7 @@ impl Messages {
             (which.queue.as_ref().map(QueueName::as_str), which.partition.as_ref().map(PartitionName::as_str));
         let state = which.state.map(MessageState::word);
         let (limit, offset) = (page.limit(), page.offset());
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         let rows = connection
             .query(
                 &BROWSE,
@@ -217,9 +217,9 @@ impl Messages {
     /// million or so.
     pub async fn find(&self, partition: PartitionUid, transaction_id: &str) -> Result<Option<Found>, MessagesError> {
         without_nul("the transaction id", transaction_id)?;
-        let ground = &self.parts.ground;
-        let Some(entry) = ground.catalog.by_uid(&ground.database, partition).await? else { return Ok(None) };
-        let connection = ground.database.administer().await?;
+        let context = &self.parts.context;
+        let Some(entry) = context.catalog.by_uid(&context.database, partition).await? else { return Ok(None) };
+        let connection = context.database.administer().await?;
         let Some(row) = connection.query_opt(&FIND_MESSAGE, &[&entry.id.0, &transaction_id]).await? else {
             return Ok(None);
         };
@@ -227,7 +227,7 @@ impl Messages {
         let groups = states.iter().map(GroupView::read).collect::<Result<Vec<_>, _>>()?;
         let settled = groups.iter().filter(|view| view.settled()).count();
         let message = Seen::read(&row, overall(&groups), groups.len(), settled)?;
-        let payload = ground.seal.open(row.get("key_id"), message.id, row.get("payload")).ok();
+        let payload = context.seal.open(row.get("key_id"), message.id, row.get("payload")).ok();
         Ok(Some(Found { message, payload, groups }))
     }
 
@@ -235,9 +235,9 @@ impl Messages {
     /// consumer that has it leased keeps it. Says whether it was there.
     pub async fn delete_message(&self, partition: PartitionUid, transaction_id: &str) -> Result<bool, MessagesError> {
         without_nul("the transaction id", transaction_id)?;
-        let ground = &self.parts.ground;
-        let Some(entry) = ground.catalog.by_uid(&ground.database, partition).await? else { return Ok(false) };
-        let connection = ground.database.administer().await?;
+        let context = &self.parts.context;
+        let Some(entry) = context.catalog.by_uid(&context.database, partition).await? else { return Ok(false) };
+        let connection = context.database.administer().await?;
         let Some(row) = connection.query_opt(&FIND_MESSAGE, &[&entry.id.0, &transaction_id]).await? else {
             return Ok(false);
         };

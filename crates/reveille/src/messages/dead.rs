@@ -10,8 +10,8 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::Messages;
+use super::context::MessagesContext;
 use super::error::MessagesError;
-use super::ground::Ground;
 use super::ids::{MessageId, PartitionId, PartitionUid, QueueId};
 use super::name::{GroupName, PartitionName, QueueName};
 use super::page::{PAGE_BYTES_MAX, Page, moment, without_nul};
@@ -141,12 +141,12 @@ impl Messages {
     /// before it has more than 16 MiB of payloads, unless its first letter alone has more: the next
     /// one begins after as many as came.
     pub async fn dead_letters(&self, which: &DeadLetters, page: Page) -> Result<DeadLetterPage, MessagesError> {
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         let filter = Filter::new(which)?;
         let (limit, offset) = (page.limit(), page.offset());
         let rows = connection.query(&DEAD_LETTERS, &filter.with(&[&limit, &offset, &PAGE_BYTES_MAX])).await?;
         let total = count(&connection, &filter).await?;
-        let letters = rows.iter().map(|row| letter(&self.parts.ground, row)).collect::<Result<_, _>>()?;
+        let letters = rows.iter().map(|row| letter(&self.parts.context, row)).collect::<Result<_, _>>()?;
         Ok(DeadLetterPage { letters, total })
     }
 
@@ -174,7 +174,7 @@ impl Messages {
 
     /// Delete these for good. Says how many there were.
     pub async fn delete_dead_letters(&self, letters: &[DeadLetterId]) -> Result<u64, MessagesError> {
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         let mut deleted = 0;
         for some in letters.chunks(DELETED_AT_ONCE) {
             let ids: Vec<i64> = some.iter().map(|letter| letter.0).collect();
@@ -188,17 +188,17 @@ impl Messages {
         let mut deleted = 0;
         let mut walk = Walk::begin(self, which, false).await?;
         while let Some(ids) = walk.next(self, DELETED_AT_ONCE).await? {
-            deleted += self.parts.ground.database.administer().await?.execute(&DELETE_DEAD_LETTERS, &[&ids]).await?;
+            deleted += self.parts.context.database.administer().await?.execute(&DELETE_DEAD_LETTERS, &[&ids]).await?;
         }
         Ok(deleted)
     }
 
     async fn redrive_some(&self, ids: &[i64]) -> Result<u64, MessagesError> {
-        let ground = &self.parts.ground;
+        let context = &self.parts.context;
         let mut redriven = 0;
-        for row in ground.database.administer().await?.query(&REDRIVE, &[&ids]).await? {
+        for row in context.database.administer().await?.query(&REDRIVE, &[&ids]).await? {
             redriven += u64::try_from(row.get::<_, i32>("messages")).unwrap_or(0);
-            ground.bell.pushed(QueueId(row.get("queue")), &[PartitionId(row.get("partition"))]);
+            context.notifier.pushed(QueueId(row.get("queue")), &[PartitionId(row.get("partition"))]);
         }
         Ok(redriven)
     }
@@ -242,7 +242,7 @@ struct Walk<'w> {
 impl<'w> Walk<'w> {
     async fn begin(messages: &Messages, which: &'w DeadLetters, living: bool) -> Result<Self, MessagesError> {
         let filter = Filter::new(which)?;
-        let total = count(&*messages.parts.ground.database.administer().await?, &filter).await?;
+        let total = count(&*messages.parts.context.database.administer().await?, &filter).await?;
         Ok(Self { filter, living, left: usize::try_from(total).unwrap_or(0), after: 0 })
     }
 
@@ -251,7 +251,7 @@ impl<'w> Walk<'w> {
         if limit == 0 {
             return Ok(None);
         }
-        let connection = messages.parts.ground.database.administer().await?;
+        let connection = messages.parts.context.database.administer().await?;
         let rows = connection.query(&DEAD_LETTER_IDS, &self.filter.with(&[&self.after, &limit, &self.living])).await?;
         let ids: Vec<i64> = rows.iter().map(|row| row.get("id")).collect();
         self.left -= ids.len();
@@ -265,7 +265,7 @@ async fn count(connection: &crate::database::Connection, filter: &Filter<'_>) ->
     Ok(row.map_or(0, |row| row.get("total")))
 }
 
-fn letter(ground: &Ground, row: &Row) -> Result<DeadLetter, MessagesError> {
+fn letter(context: &MessagesContext, row: &Row) -> Result<DeadLetter, MessagesError> {
     let message_id = MessageId(row.get("message_id"));
     let group: Option<String> = row.get("consumer");
     Ok(DeadLetter {
@@ -279,7 +279,7 @@ fn letter(ground: &Ground, row: &Row) -> Result<DeadLetter, MessagesError> {
         transaction_id: row.get("transaction_id"),
         trace_id: row.get("trace_id"),
         producer: row.get("producer"),
-        payload: ground.seal.open(row.get("key_id"), message_id, row.get("payload")).ok(),
+        payload: context.seal.open(row.get("key_id"), message_id, row.get("payload")).ok(),
         pushed_at: row.get("pushed_at"),
         dead_at: row.get("at"),
         failures: row.get("failures"),

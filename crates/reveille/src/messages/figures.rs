@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use reveille_wake::{Link, Pace};
+use reveille_wake::{Link, PollMode};
 
 use super::Messages;
 use super::error::MessagesError;
 use super::statements::COUNT_BUFFERED;
-use crate::batcher::LaneFigures;
+use crate::batcher::BatcherFigures;
 
 /// What can be seen from inside.
 #[derive(Debug, Clone)]
@@ -23,11 +23,11 @@ pub struct MessagesFigures {
     /// proven.
     pub keys_backed_off: usize,
     /// How often looks are made without being rung.
-    pub pace: Pace,
+    pub poll_mode: PollMode,
     /// How the source of hints is.
     pub link: Link,
     /// Pushes and acks, lane by lane.
-    pub lanes: Vec<LaneFigures>,
+    pub batchers: Vec<BatcherFigures>,
     /// Acks that came without a lease.
     pub unfenced_acknowledgements: u64,
     /// Messages that went to the dead letters because they were claimed too often without an
@@ -42,20 +42,20 @@ impl Messages {
     /// How this process is doing. Asks nobody.
     pub fn figures(&self) -> MessagesFigures {
         let parts = &self.parts;
-        let (waiting, (keys, keys_in_flight, keys_backed_off), pace) = parts.popper.figures();
-        let mut lanes = parts.pusher.figures();
-        lanes.push(parts.settler.figures());
+        let (waiting, (keys, keys_in_flight, keys_backed_off), poll_mode) = parts.popper.figures();
+        let mut batchers = parts.pusher.figures();
+        batchers.push(parts.settler.figures());
         MessagesFigures {
             waiting,
             keys,
             keys_in_flight,
             keys_backed_off,
-            pace,
-            link: parts.ground.database.link(),
-            lanes,
+            poll_mode,
+            link: parts.context.database.link(),
+            batchers,
             unfenced_acknowledgements: self.unfenced_acknowledgements(),
-            buried_by_claims: parts.ground.tally.buried.load(Ordering::Relaxed),
-            repairs: parts.ground.tally.repairs.load(Ordering::Relaxed),
+            buried_by_claims: parts.context.tally.buried.load(Ordering::Relaxed),
+            repairs: parts.context.tally.repairs.load(Ordering::Relaxed),
         }
     }
 

@@ -17,8 +17,8 @@ use std::time::SystemTime;
 use hashlink::LinkedHashMap;
 
 use super::catalog::NamedQueue;
+use super::context::MessagesContext;
 use super::error::MessagesError;
-use super::ground::Ground;
 use super::ids::{GroupId, QueueId};
 use super::name::{GroupName, QueueName};
 use register::Registrar;
@@ -61,8 +61,8 @@ struct Known {
 }
 
 impl Groups {
-    pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        Self { registrar: Registrar::new(ground), known: Mutex::default() }
+    pub(super) fn new(context: &Arc<MessagesContext>) -> Self {
+        Self { registrar: Registrar::new(context), known: Mutex::default() }
     }
 
     /// The group, if this process knows it.

@@ -165,7 +165,7 @@ impl Messages {
         limit: i64,
         offset: i64,
     ) -> Result<Vec<GroupDescription>, MessagesError> {
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         let (queue, group) = (queue.map(QueueName::as_str), group.map(GroupName::as_str));
         let rows = connection.query(&GROUPS, &[&queue, &group, &limit, &offset]).await?;
         rows.iter().map(GroupDescription::read).collect()
@@ -174,7 +174,7 @@ impl Messages {
     /// How far groups are behind, queue by queue. A queue without groups is left out, and one that
     /// is not there.
     pub async fn queue_lags(&self, queues: &[QueueName]) -> Result<Vec<QueueLag>, MessagesError> {
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
         let rows = connection.query(&QUEUE_LAGS, &[&names]).await?;
         let lag = |row: &Row| {
@@ -193,7 +193,7 @@ impl Messages {
         behind: Duration,
         limit: u32,
     ) -> Result<Vec<PartitionLag>, MessagesError> {
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         let (queue, group) = (queue.map(QueueName::as_str), group.map(GroupName::as_str));
         let limit = i64::from(limit).min(LISTED_MAX);
         let rows = connection.query(&GROUP_PARTITIONS, &[&group, &queue, &behind.as_secs_f64(), &limit]).await?;
@@ -203,7 +203,7 @@ impl Messages {
     /// How many messages wait for a group. One that never popped would get everything that is kept.
     /// A queue that is not there has none.
     pub async fn available(&self, queue: &QueueName, group: &GroupName) -> Result<Available, MessagesError> {
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         let row = connection.query_opt(&COUNT_WAITING, &[&queue.as_str(), &group.as_str()]).await?;
         Ok(row.map_or_else(Available::default, |row| Available {
             waiting: row.get("waiting"),
@@ -234,14 +234,14 @@ impl Messages {
     /// Say of a group that it began at that time, in every queue that knows it: it does so when it
     /// is deleted and its subscriptions are kept. Says in how many queues that was.
     pub async fn change_subscription(&self, group: &GroupName, from: SystemTime) -> Result<u64, MessagesError> {
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         Ok(connection.execute(&SUBSCRIBE, &[&group.as_str(), &moment(from)]).await?)
     }
 
     /// The record first: from then on nobody makes cursors for it.
     async fn forget_group(&self, group: &GroupEntry) -> Result<u64, MessagesError> {
-        let ground = &self.parts.ground;
-        let connection = ground.database.administer().await?;
+        let context = &self.parts.context;
+        let connection = context.database.administer().await?;
         connection.execute(&FORGET_GROUP, &[&group.id.0]).await?;
         let (mut after, mut deleted) = (0, 0_i64);
         while let Some(row) =
@@ -251,7 +251,7 @@ impl Messages {
             deleted += row.get::<_, i64>("deleted");
         }
         tracing::info!(queue = group.queue_name.as_str(), partitions = deleted, "deleted a consumer group");
-        ground.bell.queue_changed(group.queue);
+        context.notifier.queue_changed(group.queue);
         Ok(deleted.unsigned_abs())
     }
 }

@@ -4,7 +4,7 @@
 //! same key, so everything that decides what may be taken is part of it. Batch sizes do not decide
 //! that; queue, group and partition do.
 //!
-//! Next: [`super::bell`], which rings them.
+//! Next: [`super::ready`], which rings them.
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use reveille_wake::{BackoffOptions, Observer, PaceOptions};
+use reveille_wake::{BackoffOptions, Observer, PollModeOptions};
 
 use super::seal::KeyRing;
 
@@ -16,8 +16,8 @@ pub struct MessagesOptions {
     pub(crate) groups_max: i32,
     pub(crate) observer: Option<Observing>,
     pub(crate) key_ring: KeyRing,
-    pub(crate) maintenance_interval: std::time::Duration,
-    pub(crate) pace: PaceOptions,
+    pub(crate) upkeep_interval: std::time::Duration,
+    pub(crate) poll_mode: PollModeOptions,
     pub(crate) backoff: BackoffOptions,
 }
 
@@ -40,8 +40,8 @@ impl Default for MessagesOptions {
             groups_max: 1000,
             observer: None,
             key_ring: KeyRing::default(),
-            maintenance_interval: std::time::Duration::from_secs(300),
-            pace: PaceOptions::DEFAULT,
+            upkeep_interval: std::time::Duration::from_secs(300),
+            poll_mode: PollModeOptions::DEFAULT,
             backoff: BackoffOptions::default(),
         }
     }
@@ -69,8 +69,8 @@ impl MessagesOptions {
     /// and check the books; of all processes one does it, and for the others it is one statement.
     /// Default: 5 minutes; zero leaves it to others.
     #[must_use]
-    pub fn maintenance_interval(mut self, interval: std::time::Duration) -> Self {
-        self.maintenance_interval = interval;
+    pub fn upkeep_interval(mut self, interval: std::time::Duration) -> Self {
+        self.upkeep_interval = interval;
         self
     }
 
@@ -91,10 +91,10 @@ impl MessagesOptions {
     }
 
     /// When and how often pops look without being rung; only while hints cannot be relied on.
-    /// Default: [`PaceOptions::DEFAULT`].
+    /// Default: [`PollModeOptions::DEFAULT`].
     #[must_use]
-    pub fn pace(mut self, pace: PaceOptions) -> Self {
-        self.pace = pace;
+    pub fn poll_mode(mut self, poll_mode: PollModeOptions) -> Self {
+        self.poll_mode = poll_mode;
         self
     }
 

@@ -9,7 +9,7 @@
 
 mod foreign;
 
-use super::ground::Ground;
+use super::context::MessagesContext;
 use super::ids::{PartitionId, QueueId};
 use crate::database::{Connection, DatabaseError, Transaction};
 use crate::messages::statements::{MOVE_PARTITIONS, MOVE_QUEUES};
@@ -31,11 +31,15 @@ pub(super) async fn move_ready(
 }
 
 /// Bring all of it, and wake whoever waits for it.
-pub(super) async fn move_all(ground: &Ground, connection: &Connection, queues: &[&str]) -> Result<(), DatabaseError> {
+pub(super) async fn move_all(
+    context: &MessagesContext,
+    connection: &Connection,
+    queues: &[&str],
+) -> Result<(), DatabaseError> {
     for _ in 0..MOVES_MAX {
         let rows = connection.query(&MOVE_QUEUES, &[&queues, &MOVED_MAX]).await?;
         for row in rows.iter().filter(|row| row.get::<_, i64>("moved") > 0) {
-            ground.bell.pushed(QueueId(row.get("queue")), &[PartitionId(row.get("partition"))]);
+            context.notifier.pushed(QueueId(row.get("queue")), &[PartitionId(row.get("partition"))]);
         }
         if rows.iter().map(|row| row.get::<_, i64>("taken")).sum::<i64>() < MOVED_MAX.into() {
             break;

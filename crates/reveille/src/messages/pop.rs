@@ -9,7 +9,7 @@
 //! [`super::settle`].
 
 mod claim;
-mod homeless;
+mod give_back;
 mod marks;
 mod memory;
 mod request;
@@ -20,16 +20,16 @@ mod rows;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reveille_wake::{Answer, DispatcherHandle, DispatcherOptions, Pace, Patience, Runner};
+use reveille_wake::{Answer, DispatcherHandle, DispatcherOptions, Patience, PollMode, Runner};
 use tokio::sync::Semaphore;
 
 use super::Messages;
-use super::bell::MessageSource;
+use super::context::MessagesContext;
 use super::error::MessagesError;
-use super::ground::Ground;
 use super::group::Groups;
 use super::key::Key;
 use super::message::Batch;
+use super::ready::MessageSource;
 use crate::doctor::stranded;
 use crate::service::Claims;
 use request::Demand;
@@ -38,7 +38,7 @@ use resolve::Resolver;
 use round::PopSource;
 
 /// The connection on which all pops of a process are served.
-pub(super) const LOOKS: [&str; 1] = ["pop"];
+pub(super) const CONNECTION_NAMES: [&str; 1] = ["pop"];
 /// How often names are resolved again in a row without a breath.
 const AGAIN_MAX: u32 = 16;
 /// How many pops may resolve names at once; the others wait in line.
@@ -64,7 +64,7 @@ impl Messages {
 /// pushes has none.
 #[derive(Debug)]
 pub(super) struct Popper {
-    ground: Arc<Ground>,
+    context: Arc<MessagesContext>,
     resolver: Arc<Resolver>,
     source: Arc<PopSource>,
     claims: Claims<MessageSource, Arc<PopSource>>,
@@ -73,13 +73,13 @@ pub(super) struct Popper {
 }
 
 impl Popper {
-    pub(super) fn new(ground: &Arc<Ground>, runner: Runner<Key>) -> Self {
+    pub(super) fn new(context: &Arc<MessagesContext>, runner: Runner<Key>) -> Self {
         let resolving = Arc::new(Semaphore::new(RESOLVING_MAX));
-        let groups = Arc::new(Groups::new(ground));
-        let resolver = Arc::new(Resolver::new(ground, &groups));
-        let source = Arc::new(PopSource::new(Arc::clone(ground), groups));
-        let claims = Claims::new(ground.bell.notifier(), runner);
-        Self { ground: Arc::clone(ground), resolver, source, claims, resolving }
+        let groups = Arc::new(Groups::new(context));
+        let resolver = Arc::new(Resolver::new(context, &groups));
+        let source = Arc::new(PopSource::new(Arc::clone(context), groups));
+        let claims = Claims::new(context.notifier.notifier(), runner);
+        Self { context: Arc::clone(context), resolver, source, claims, resolving }
     }
 
     async fn pop(&self, pop: &Pop) -> Result<Option<Batch>, MessagesError> {
@@ -91,9 +91,9 @@ impl Popper {
                 Some(keys) => keys,
                 None => self.resolve(pop).await?,
             };
-            self.ground.bell.meet(&keys);
+            self.context.notifier.meet(&keys);
             let demand = Demand::of(pop, Arc::clone(&keys));
-            let ticket = handle.ask(keys, demand, until.map_or(Patience::Now, Patience::Until));
+            let ticket = handle.request(keys, demand, until.map_or(Patience::Now, Patience::Until));
             match ticket.map_err(overloaded)?.await {
                 Answer::Lease(claim) => match claim.into_batch()? {
                     Some(batch) => return Ok(Some(batch)),
@@ -120,7 +120,7 @@ impl Popper {
     async fn resolve(&self, pop: &Pop) -> Result<Arc<[Key]>, MessagesError> {
         let Ok(turn) = Arc::clone(&self.resolving).acquire_owned().await else { return Err(MessagesError::Closed) };
         let (resolver, pop) = (Arc::clone(&self.resolver), pop.clone());
-        let resolving = self.ground.context.spawn(async move {
+        let resolving = self.context.service.spawn(async move {
             let keys = resolver.keys(&pop).await;
             drop(turn);
             keys
@@ -130,18 +130,18 @@ impl Popper {
 
     /// Who waits, under how many keys of which state, and the pace. A process that never popped
     /// waits for nobody.
-    pub(super) fn figures(&self) -> (usize, (usize, usize, usize), Pace) {
+    pub(super) fn figures(&self) -> (usize, (usize, usize, usize), PollMode) {
         match self.claims.started() {
-            Some(handle) => (handle.demands(), handle.keys(), handle.pace()),
-            None => (0, (0, 0, 0), Pace::Long),
+            Some(handle) => (handle.demands(), handle.keys(), handle.poll_mode()),
+            None => (0, (0, 0, 0), PollMode::Long),
         }
     }
 
     fn handle(&self) -> &DispatcherHandle<Arc<PopSource>> {
         self.claims.handle(|| {
-            let options = &self.ground.options;
+            let options = &self.context.options;
             let waiting = DispatcherOptions::default().max_demands(options.waiters_max);
-            (Arc::clone(&self.source), waiting.pace(options.pace).backoff(options.backoff))
+            (Arc::clone(&self.source), waiting.poll_mode(options.poll_mode).backoff(options.backoff))
         })
     }
 }

@@ -7,7 +7,7 @@
 //! that an item which cannot be stored fails alone; that a transaction id comes in once within its
 //! window; and that a flush whose answer was lost is stored once.
 //!
-//! Next: [`super::bell`], which wakes whoever waits.
+//! Next: [`super::ready`], which wakes whoever waits.
 
 mod batch;
 mod careful;
@@ -34,14 +34,14 @@ pub(super) use making::MAKERS;
 pub(super) use within::prepare;
 
 use super::Messages;
+use super::context::MessagesContext;
 use super::error::MessagesError;
-use super::ground::Ground;
-use crate::batcher::{Lane, LaneFigures, LaneOptions};
+use crate::batcher::{Batcher, BatcherFigures, BatcherOptions};
 use flush::Flusher;
 use making::Maker;
 use portion::send_in_portions;
 
-pub(super) const LANES: [&str; 2] = ["push-1", "push-2"];
+pub(super) const BATCHERS: [&str; 2] = ["push-1", "push-2"];
 /// PostgreSQL could hold four times as much, and would need many times that to work on it.
 const PAYLOAD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// A process that only pushes waits for its hints no more often than this.
@@ -49,9 +49,9 @@ const TOLD_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(super) struct Pusher {
-    ground: Arc<Ground>,
+    context: Arc<MessagesContext>,
     maker: Maker,
-    lanes: Vec<Lane<Flusher>>,
+    batchers: Vec<Batcher<Flusher>>,
     payload_bytes_max: usize,
     hasher: RandomState,
     /// When a caller last waited until the other nodes were told.
@@ -77,13 +77,13 @@ impl Messages {
 }
 
 impl Pusher {
-    pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        let lane = |name| ground.context.batcher(name, LaneOptions::default(), Flusher::new(ground));
+    pub(super) fn new(context: &Arc<MessagesContext>) -> Self {
+        let batcher = |name| context.service.batcher(name, BatcherOptions::default(), Flusher::new(context));
         Self {
-            ground: Arc::clone(ground),
-            maker: Maker::new(ground),
-            lanes: LANES.into_iter().map(lane).collect(),
-            payload_bytes_max: ground.options.payload_bytes_max.min(PAYLOAD_BYTES_MAX),
+            context: Arc::clone(context),
+            maker: Maker::new(context),
+            batchers: BATCHERS.into_iter().map(batcher).collect(),
+            payload_bytes_max: context.options.payload_bytes_max.min(PAYLOAD_BYTES_MAX),
             hasher: RandomState::new(),
             told_at: Mutex::default(),
         }
@@ -96,7 +96,7 @@ impl Pusher {
         if entry.verdict.is_some() {
             return entry.answer();
         }
-        let answer = self.lanes[self.lane_of(&entry)].send(vec![entry]).await.pop();
+        let answer = self.batchers[self.batcher_of(&entry)].send(vec![entry]).await.pop();
         answer.unwrap_or(Err(MessagesError::Closed))?
     }
 
@@ -120,18 +120,18 @@ impl Pusher {
             }
         }
         self.maker.place(&mut entries).await;
-        let mut shares: Vec<Share> = self.lanes.iter().map(|_| Share::default()).collect();
+        let mut shares: Vec<Share> = self.batchers.iter().map(|_| Share::default()).collect();
         for (place, entry) in places.into_iter().zip(entries) {
             if entry.verdict.is_some() {
                 answers[place] = Some(entry.answer());
                 continue;
             }
-            let share = &mut shares[self.lane_of(&entry)];
+            let share = &mut shares[self.batcher_of(&entry)];
             share.places.push(place);
             share.entries.push(entry);
         }
-        let sent = shares.into_iter().zip(&self.lanes).filter(|(share, _)| !share.entries.is_empty());
-        let sent = sent.map(async |(share, lane)| (share.places, send_in_portions(lane, share.entries).await));
+        let sent = shares.into_iter().zip(&self.batchers).filter(|(share, _)| !share.entries.is_empty());
+        let sent = sent.map(async |(share, batcher)| (share.places, send_in_portions(batcher, share.entries).await));
         for (places, answered) in join_all(sent).await {
             for (place, answer) in places.into_iter().zip(answered) {
                 answers[place] = Some(answer);
@@ -149,19 +149,19 @@ impl Pusher {
             *told = if due { Some(now) } else { *told };
             due
         };
-        if !self.ground.context.serves() && due(&mut self.told_at.lock().unwrap_or_else(PoisonError::into_inner)) {
-            self.ground.bell.flush().await;
+        if !self.context.service.serves() && due(&mut self.told_at.lock().unwrap_or_else(PoisonError::into_inner)) {
+            self.context.notifier.flush().await;
         }
     }
 
-    pub(super) fn figures(&self) -> Vec<LaneFigures> {
-        self.lanes.iter().map(Lane::figures).collect()
+    pub(super) fn figures(&self) -> Vec<BatcherFigures> {
+        self.batchers.iter().map(Batcher::figures).collect()
     }
 
     /// The order of a partition is kept because one lane has it to itself.
-    fn lane_of(&self, entry: &Entry) -> usize {
+    fn batcher_of(&self, entry: &Entry) -> usize {
         let hash = self.hasher.hash_one((&entry.item.queue, &entry.item.partition));
-        usize::try_from(hash % self.lanes.len() as u64).unwrap_or(0)
+        usize::try_from(hash % self.batchers.len() as u64).unwrap_or(0)
     }
 }
 

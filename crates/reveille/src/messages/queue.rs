@@ -68,8 +68,8 @@ impl Messages {
     /// Make a queue, or change it: only what the options name. Returns it as it is then.
     pub async fn configure(&self, name: &QueueName, options: &QueueOptions) -> Result<QueueDescription, MessagesError> {
         options.check()?;
-        let ground = &self.parts.ground;
-        let connection = ground.database.administer().await?;
+        let context = &self.parts.context;
+        let connection = context.database.administer().await?;
         let params = options.params(name);
         let row = connection.query_opt(&CONFIGURE, &params.each_ref().map(|param| &**param as _)).await?;
         let queue = row.as_ref().and_then(QueueDescription::read).ok_or(MessagesError::Closed)?;
@@ -77,8 +77,8 @@ impl Messages {
             connection.execute(&HASTEN, &[&queue.id.0]).await?;
         }
         drop(connection);
-        ground.catalog.refresh_queue(name);
-        ground.bell.queue_changed(queue.id);
+        context.catalog.refresh_queue(name);
+        context.notifier.queue_changed(queue.id);
         Ok(queue)
     }
 
@@ -105,12 +105,12 @@ impl Messages {
     /// Nobody finds it once this statement is committed; its rows are then removed a few at a time,
     /// and if they are too many, maintenance goes on.
     pub async fn delete_queue(&self, name: &QueueName) -> Result<bool, MessagesError> {
-        let ground = &self.parts.ground;
-        let connection = ground.database.administer().await?;
+        let context = &self.parts.context;
+        let connection = context.database.administer().await?;
         let Some(row) = connection.query_opt(&DELETE_QUEUE, &[&name.as_str()]).await? else { return Ok(false) };
         let queue = QueueId(row.get(0));
-        ground.catalog.forget_queue(queue);
-        ground.bell.queue_changed(queue);
+        context.catalog.forget_queue(queue);
+        context.notifier.queue_changed(queue);
         for _ in 0..REMOVALS_MAX {
             let removed = connection.query_opt(&REMOVE_LEFTOVERS, &[&queue.0, &REMOVED_MAX]).await?;
             if removed.is_none_or(|row| row.get::<_, i64>(0) == 0) {
@@ -123,13 +123,13 @@ impl Messages {
     /// Forget every message of a queue; its partitions and groups stay. Returns how many messages
     /// that were.
     pub async fn purge(&self, name: &QueueName) -> Result<i64, MessagesError> {
-        let ground = &self.parts.ground;
-        let connection = ground.database.administer().await?;
+        let context = &self.parts.context;
+        let connection = context.database.administer().await?;
         let row = connection.query_opt(&PURGE, &[&name.as_str()]).await?;
         let purged = row.map_or(0, |row| row.get(0));
         drop(connection);
         match self.queue(name).await? {
-            Some(queue) => ground.bell.queue_changed(queue.id),
+            Some(queue) => context.notifier.queue_changed(queue.id),
             None if purged == 0 => return Err(MessagesError::NoQueue { queue: name.to_string() }),
             None => {}
         }
@@ -142,8 +142,8 @@ impl Messages {
         &self,
         partition: PartitionUid,
     ) -> Result<Option<(QueueName, PartitionName)>, MessagesError> {
-        let ground = &self.parts.ground;
-        let entry = ground.catalog.by_uid(&ground.database, partition).await?;
+        let context = &self.parts.context;
+        let entry = context.catalog.by_uid(&context.database, partition).await?;
         Ok(entry.map(|entry| (entry.queue_name.clone(), entry.name.clone())))
     }
 
@@ -179,7 +179,7 @@ impl Messages {
     pub async fn turn(&self, switch: Switch, on: bool) -> Result<(), MessagesError> {
         self.database().administer().await?.execute(&TURN_SWITCH, &[&switch.name(), &on]).await?;
         if !on {
-            self.parts.ground.bell.everything();
+            self.parts.context.notifier.everything();
         }
         Ok(())
     }

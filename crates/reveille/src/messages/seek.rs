@@ -91,12 +91,12 @@ impl Messages {
         partition: Option<&PartitionName>,
         to: SeekTo,
     ) -> Result<Sought, MessagesError> {
-        let ground = &self.parts.ground;
+        let context = &self.parts.context;
         let entry = self.group_of(queue, group).await?;
         let partition = match partition {
             Some(name) => {
                 let within = NamedQueue { id: entry.queue, name: queue };
-                let found = ground.catalog.find_partition_of(&ground.database, within, name).await?;
+                let found = context.catalog.find_partition_of(&context.database, within, name).await?;
                 let missing = || MessagesError::NoPartition { partition: name.to_string() };
                 Some(found.ok_or_else(missing)?.id)
             }
@@ -112,12 +112,12 @@ impl Messages {
     }
 
     pub(super) async fn group_of(&self, queue: &QueueName, group: &GroupName) -> Result<GroupEntry, MessagesError> {
-        let ground = &self.parts.ground;
+        let context = &self.parts.context;
         let found = self.groups_named(Some(queue), group).await?.pop();
         if let Some(entry) = found {
             return Ok(entry);
         }
-        let known = ground.catalog.queue_now(&*ground.database.administer().await?, queue).await?;
+        let known = context.catalog.queue_now(&*context.database.administer().await?, queue).await?;
         Err(match known {
             Some(_) => MessagesError::NoGroup { group: group.to_string() },
             None => MessagesError::NoQueue { queue: queue.to_string() },
@@ -130,7 +130,7 @@ impl Messages {
         queue: Option<&QueueName>,
         group: &GroupName,
     ) -> Result<Vec<GroupEntry>, MessagesError> {
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         let rows = connection.query(&GROUP_QUEUES, &[&queue.map(QueueName::as_str), &group.as_str()]).await?;
         let entry = |row: &tokio_postgres::Row| {
             let queue_name = QueueName::new(row.get::<_, String>("queue_name"))?;
@@ -145,8 +145,8 @@ impl Messages {
         partition: Option<PartitionId>,
         to: Target,
     ) -> Result<Sought, MessagesError> {
-        let ground = &self.parts.ground;
-        let connection = ground.database.administer().await?;
+        let context = &self.parts.context;
+        let connection = context.database.administer().await?;
         let only = partition.map(|partition| partition.0);
         let Target { place, at, seq } = to;
         let mut sought = Sought::default();
@@ -157,7 +157,7 @@ impl Messages {
             sought.partitions += rows.len() as u64;
             sought.clamped += rows.iter().filter(|row| row.get("clamped")).count() as u64;
             if rows.iter().any(|row| row.get("more")) {
-                ground.bell.freed_by(group.queue, group.id, partition, Cause::Sought);
+                context.notifier.freed_by(group.queue, group.id, partition, Cause::Sought);
             }
             match rows.last() {
                 Some(row) if rows.len() == SOUGHT_AT_ONCE.unsigned_abs() as usize => after = row.get("partition"),

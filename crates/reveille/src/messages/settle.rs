@@ -27,40 +27,40 @@ pub use work::Renewed;
 pub(super) use work::pass_whole;
 
 use super::Messages;
+use super::context::MessagesContext;
 use super::error::MessagesError;
-use super::ground::Ground;
 use super::ids::{GroupId, LeaseId, PartitionId, QueueId};
 use super::message::Batch;
 use super::statements::LEASED;
-use crate::batcher::{Lane, LaneFigures, LaneOptions};
+use crate::batcher::{Batcher, BatcherFigures, BatcherOptions};
 use memory::Memory;
 use settlement::{End, Place};
 use work::{Answer, Ask, Heard, Renewal, Settling, Verdict};
 
-pub(super) const LANES: [&str; 1] = ["ack"];
+pub(super) const BATCHERS: [&str; 1] = ["ack"];
 /// A lease longer than this is a mistake.
 const LEASE_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
 #[derive(Debug)]
 pub(super) struct Settler {
-    lane: Lane<Settling>,
+    batcher: Batcher<Settling>,
     memory: Memory,
     unfenced: AtomicU64,
 }
 
 impl Settler {
-    pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        let work = Settling { ground: Arc::clone(ground) };
-        let [name] = LANES;
+    pub(super) fn new(context: &Arc<MessagesContext>) -> Self {
+        let work = Settling { context: Arc::clone(context) };
+        let [name] = BATCHERS;
         Self {
-            lane: ground.context.batcher(name, LaneOptions::default(), work),
+            batcher: context.service.batcher(name, BatcherOptions::default(), work),
             memory: Memory::default(),
             unfenced: AtomicU64::new(0),
         }
     }
 
-    pub(super) fn figures(&self) -> LaneFigures {
-        self.lane.figures()
+    pub(super) fn figures(&self) -> BatcherFigures {
+        self.batcher.figures()
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Vec<Result<Verdict, MessagesError>> {
@@ -74,7 +74,7 @@ impl Settler {
                 None => answers.push(Some(Ok(auto_acked(&settlement.end)))),
             }
         }
-        let mut laned = self.lane.send(asks).await.into_iter();
+        let mut laned = self.batcher.send(asks).await.into_iter();
         let fill = |answer: Option<_>| {
             answer.unwrap_or_else(|| match laned.next() {
                 Some(Ok(Answer::Settled(verdict))) => Ok(verdict),
@@ -87,16 +87,16 @@ impl Settler {
     }
 
     /// Give back everything these leases hold, uncharged. Says how many partitions that were.
-    pub(super) async fn release(&self, ground: &Ground, leases: &[LeaseId]) -> Result<usize, MessagesError> {
+    pub(super) async fn release(&self, context: &MessagesContext, leases: &[LeaseId]) -> Result<usize, MessagesError> {
         let nonces: Vec<_> = leases.iter().map(|lease| lease.0).collect();
-        let held = ground.database.acquire().await?.query(&LEASED, &[&nonces]).await?;
+        let held = context.database.acquire().await?.query(&LEASED, &[&nonces]).await?;
         let released = self.settle(held.iter().map(released).collect()).await;
         let done = released.into_iter().collect::<Result<Vec<_>, _>>()?;
         Ok(done.iter().filter(|verdict| matches!(verdict.settled, Settled::Done { .. })).count())
     }
 
     async fn renew(&self, renewal: Renewal) -> Result<Option<Renewed>, MessagesError> {
-        match self.lane.send(vec![Ask::Renew(renewal)]).await.pop() {
+        match self.batcher.send(vec![Ask::Renew(renewal)]).await.pop() {
             Some(Ok(Answer::Renewed(renewed))) => Ok(renewed),
             Some(Err(error)) => Err(error),
             Some(Ok(Answer::Settled(_) | Answer::Unknown(_))) | None => Err(MessagesError::Closed),
@@ -122,7 +122,7 @@ impl Messages {
     /// Settle messages that are known by their transaction ids: see [`Acknowledgement`]. Answers
     /// come in the order asked.
     pub async fn acknowledge(&self, acknowledgements: Vec<Acknowledgement>) -> Vec<Result<Settled, MessagesError>> {
-        acknowledge::acknowledge(&self.parts.ground, &self.parts.settler, acknowledgements).await
+        acknowledge::acknowledge(&self.parts.context, &self.parts.settler, acknowledgements).await
     }
 
     /// Keep in memory which messages a batch brought, within a bound, so that
@@ -156,7 +156,7 @@ impl Messages {
     /// Give a lease back, in all its partitions, as if it had never been taken. Says how many
     /// partitions that were.
     pub async fn release(&self, lease: LeaseId) -> Result<usize, MessagesError> {
-        self.parts.settler.release(&self.parts.ground, &[lease]).await
+        self.parts.settler.release(&self.parts.context, &[lease]).await
     }
 }
 

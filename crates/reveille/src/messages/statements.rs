@@ -47,7 +47,7 @@ statements! {
          INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, UUID_ARRAY, TEXT_ARRAY, BYTEA_ARRAY, UUID_ARRAY, TEXT_ARRAY,
          UUID_ARRAY, INT8, UUID_ARRAY, UUID_ARRAY);
     /// Take the heads of partitions.
-    LOCK_HEADS = "messages/push/lock.sql" (INT4_ARRAY);
+    LOCK_PARTITION_ROWS = "messages/push/lock.sql" (INT4_ARRAY);
     /// Which keys were seen before.
     DUPLICATES = "messages/push/duplicates.sql" (INT4_ARRAY, UUID_ARRAY);
     /// What of a flush took effect.
@@ -74,7 +74,7 @@ statements! {
     CLAIM_PLAIN = "messages/pop/claim_plain.sql"
         (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8);
     /// Tell cursors what was pushed.
-    SPREAD = "messages/pop/tell.sql" (INT4_ARRAY, TIMESTAMPTZ);
+    MARK_READY = "messages/pop/tell.sql" (INT4_ARRAY, TIMESTAMPTZ);
     /// When groups have something to claim next.
     DUES = "messages/pop/dues.sql" (INT4_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY);
     /// What has come into being.
@@ -162,21 +162,21 @@ statements! {
     COUNT_BUFFERED = "messages/outbox/count.sql" ();
 
     /// Take a chore that is due.
-    TAKE_CHORE = "messages/maintain/take.sql" (FLOAT8, TEXT_ARRAY);
+    TAKE_UPKEEP = "messages/upkeep/take.sql" (FLOAT8, TEXT_ARRAY);
     /// Say what a chore did.
-    REPORT_CHORE = "messages/maintain/report.sql" (TEXT, INT8, TEXT, BOOL);
+    REPORT_UPKEEP = "messages/upkeep/report.sql" (TEXT, INT8, TEXT, BOOL);
     /// What chores did.
-    CHORES = "messages/maintain/figures.sql" ();
+    UPKEEP_TASKS = "messages/upkeep/figures.sql" ();
     /// Move the beginning of partitions past what need not be kept.
-    RETIRE = "messages/maintain/retire.sql" (INT4, INT8);
+    RETIRE = "messages/upkeep/retire.sql" (INT4, INT8);
     /// Give back space.
-    SWEEP = "messages/maintain/sweep.sql" (INT4, INT8, INT8);
+    SWEEP = "messages/upkeep/sweep.sql" (INT4, INT8, INT8);
     /// Forget transaction ids.
-    FORGET_KEYS = "messages/maintain/dedup.sql" (INT8);
+    FORGET_KEYS = "messages/upkeep/dedup.sql" (INT8);
     /// Repair what nobody was told of.
-    RECONCILE = "messages/maintain/reconcile.sql" (INT4, INT8);
+    RECONCILE = "messages/upkeep/reconcile.sql" (INT4, INT8);
     /// Delete cursors of groups that are gone.
-    ORPHANS = "messages/maintain/orphans.sql" (INT4, INT8);
+    ORPHANS = "messages/upkeep/orphans.sql" (INT4, INT8);
     /// Delete what deleted queues have left.
-    LEFTOVERS = "messages/maintain/leftovers.sql" (INT4);
+    LEFTOVERS = "messages/upkeep/leftovers.sql" (INT4);
 }

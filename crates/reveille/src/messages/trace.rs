@@ -124,14 +124,14 @@ impl Messages {
     /// Note something about a message. `None` when there is no such partition.
     pub async fn trace(&self, trace: NewTrace) -> Result<Option<i64>, MessagesError> {
         trace.check()?;
-        let ground = &self.parts.ground;
-        let limit = ground.options.payload_bytes_max;
+        let context = &self.parts.context;
+        let limit = context.options.payload_bytes_max;
         if trace.body.len() > limit {
             return Err(MessagesError::PayloadTooLarge { bytes: trace.body.len(), limit });
         }
-        let Some(entry) = ground.catalog.by_uid(&ground.database, trace.partition).await? else { return Ok(None) };
+        let Some(entry) = context.catalog.by_uid(&context.database, trace.partition).await? else { return Ok(None) };
         let group = trace.group.as_ref().map(GroupName::as_str);
-        let row = ground
+        let row = context
             .database
             .acquire()
             .await?
@@ -153,9 +153,11 @@ impl Messages {
         page: Page,
     ) -> Result<(Vec<Trace>, i64), MessagesError> {
         without_nul("the transaction id", transaction_id)?;
-        let ground = &self.parts.ground;
-        let Some(entry) = ground.catalog.by_uid(&ground.database, partition).await? else { return Ok((Vec::new(), 0)) };
-        let connection = ground.database.administer().await?;
+        let context = &self.parts.context;
+        let Some(entry) = context.catalog.by_uid(&context.database, partition).await? else {
+            return Ok((Vec::new(), 0));
+        };
+        let connection = context.database.administer().await?;
         let (limit, offset) = (page.limit(), page.offset());
         let params: [Param<'_>; 5] = [&entry.id.0, &transaction_id, &limit, &offset, &PAGE_BYTES_MAX];
         let rows = connection.query(&MESSAGE_TRACES, &params).await?;
@@ -165,7 +167,7 @@ impl Messages {
     /// A page of what was noted under a name, as [`Messages::traces`].
     pub async fn traces_named(&self, name: &str, page: Page) -> Result<(Vec<Trace>, i64), MessagesError> {
         without_nul("the name of a trace", name)?;
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         let rows = connection.query(&NAMED_TRACES, &[&name, &page.limit(), &page.offset(), &PAGE_BYTES_MAX]).await?;
         Ok((rows.iter().map(Trace::read).collect::<Result<_, _>>()?, total(&rows)))
     }
@@ -173,7 +175,7 @@ impl Messages {
     /// A page of the names under which something was noted, the latest first, and how many there
     /// are in all.
     pub async fn trace_names(&self, page: Page) -> Result<(Vec<TraceName>, i64), MessagesError> {
-        let connection = self.parts.ground.database.administer().await?;
+        let connection = self.parts.context.database.administer().await?;
         let rows = connection.query(&TRACE_NAMES, &[&page.limit(), &page.offset()]).await?;
         let name = |row: &Row| TraceName {
             name: row.get("name"),

@@ -83,20 +83,20 @@ impl Messages {
     /// it says that the outcome is not known; then the same may be tried again if every push has a
     /// transaction id of its own, or an ack is among it: what was done before is refused as such.
     pub async fn transaction(&self, changes: Changes) -> Result<TransactionOutcome, MessagesError> {
-        let ground = &self.parts.ground;
+        let context = &self.parts.context;
         let Changes { pushes, settlements, acknowledgements } = changes;
-        let found = Settlements::find(ground, &self.parts.settler, settlements, acknowledgements).await?;
+        let found = Settlements::find(context, &self.parts.settler, settlements, acknowledgements).await?;
         let mut settlements = match found {
             Ok(settlements) => settlements,
             Err((ack, why)) => return Ok(TransactionOutcome::Refused { ack, why }),
         };
-        let mut connection = ground.database.acquire().await?;
+        let mut connection = context.database.acquire().await?;
         for _ in 0..ATTEMPTS {
-            let mut prepared = push::prepare(ground, &connection, pushes.clone()).await?;
+            let mut prepared = push::prepare(context, &connection, pushes.clone()).await?;
             let mut transaction = connection.transaction().await?;
             if !prepared.append(&transaction).await? {
                 transaction.rollback().await?;
-                prepared.unplace(ground);
+                prepared.unplace(context);
                 continue;
             }
             if let Some((push, of)) = prepared.first_duplicate() {
@@ -112,8 +112,8 @@ impl Messages {
             };
             transaction.identify().await?;
             transaction.commit_known().await?;
-            settlements.committed(ground);
-            let pushed = prepared.committed(ground).into_iter().collect::<Result<_, _>>()?;
+            settlements.committed(context);
+            let pushed = prepared.committed(context).into_iter().collect::<Result<_, _>>()?;
             return Ok(TransactionOutcome::Committed { pushed, settled });
         }
         Err(MessagesError::Overloaded("a queue is deleted again and again while a transaction pushes to it".to_owned()))

@@ -54,13 +54,13 @@ impl<K: ColumnKey> WorkSource for HubSource<K> {
 
     fn wake(&self, key: Option<&K>, cause: Cause) {
         match key {
-            Some(key) => self.hub.ring(key, cause),
-            None => self.hub.ring_all(cause),
+            Some(key) => self.hub.wake(key, cause),
+            None => self.hub.wake_all(cause),
         }
     }
 
     fn wake_after(&self, key: &K, delay: Duration) {
-        self.hub.ring_after(key.clone(), DueSource::Announced, delay);
+        self.hub.wake_after(key.clone(), DueSource::Announced, delay);
     }
 }
 

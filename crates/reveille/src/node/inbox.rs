@@ -32,8 +32,8 @@ pub(super) struct Inbox {
 /// Rings what arrives until the database closes. Begins with everything: what was under way when
 /// this panicked is gone.
 pub(super) async fn run(service: Arc<Service>, closing: CancellationToken) {
-    service.roster.ring_all(Cause::Reconnected);
-    let _ = closing.run_until_cancelled(service.inbox.ring(&service.roster)).await;
+    service.roster.wake_all(Cause::Reconnected);
+    let _ = closing.run_until_cancelled(service.inbox.wake(&service.roster)).await;
 }
 
 impl Inbox {
@@ -51,14 +51,14 @@ impl Inbox {
     }
 
     /// Rings for ever. Safe to drop: what is held stays held.
-    pub(super) async fn ring(&self, roster: &Roster) {
+    pub(super) async fn wake(&self, roster: &Roster) {
         let mut budget = Budget::new();
         loop {
             self.arrived.notified().await;
             budget.spend().await;
             let hints = std::mem::take(&mut *self.held());
             for hint in &hints {
-                ring(roster, hint);
+                wake(roster, hint);
             }
         }
     }
@@ -68,9 +68,9 @@ impl Inbox {
     }
 }
 
-fn ring(roster: &Roster, line: &Line) {
+fn wake(roster: &Roster, line: &Line) {
     match line {
-        Line::All => roster.ring_all(Cause::Notified),
+        Line::All => roster.wake_all(Cause::Notified),
         Line::Source(name) => roster.named(name, |source| source.wake_all(Cause::Notified)),
         Line::About { source, hint, delay: None } => roster.named(source, |it| it.wake_by_text(hint, Cause::Notified)),
         Line::About { source, hint, delay: Some(delay) } => {

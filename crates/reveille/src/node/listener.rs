@@ -208,11 +208,11 @@ impl Listener {
         // one look, no harm.
         if !self.peers.is_subset(&nodes.peers) {
             info!("another node has gone");
-            roster.ring_all(Cause::PeerLost);
+            roster.wake_all(Cause::PeerLost);
         }
         if nodes.was_silent {
             warn!("this node was silent for so long that the others had given it up");
-            roster.ring_all(Cause::Reconnected);
+            roster.wake_all(Cause::Reconnected);
         }
         self.peers = nodes.peers;
         Ok(())

@@ -69,7 +69,7 @@ impl Roster {
         }
     }
 
-    pub(super) fn ring_all(&self, cause: Cause) {
+    pub(super) fn wake_all(&self, cause: Cause) {
         self.entries().iter().for_each(|entry| entry.source.wake_all(cause));
     }
 

@@ -52,7 +52,7 @@ pub trait WorkSource: Debug + Send + Sync + 'static {
 
     /// The survey found work under this key.
     fn wake_key(&self, key: &Self::Key, cause: Cause) {
-        self.hub().ring(key, cause);
+        self.hub().wake(key, cause);
     }
 
     /// When the next work under this key is due, as the survey read it.

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::batcher::{AtEnd, Lane, LaneOptions, Post, Work};
+use crate::batcher::{AtEnd, Batcher, BatcherOptions, Post, Work};
 use crate::database::Database;
 
 /// What the parts of one service share.
@@ -71,13 +71,13 @@ impl Context {
 
     /// A batcher of the service. One that finishes what was asked for ends after everything that
     /// may ask.
-    pub(crate) fn batcher<W: Work>(&self, name: &'static str, options: LaneOptions, work: W) -> Lane<W> {
+    pub(crate) fn batcher<W: Work>(&self, name: &'static str, options: BatcherOptions, work: W) -> Batcher<W> {
         let (tasks, end) = match options.at_end {
             AtEnd::Refuse => (&self.tasks, &self.end),
             AtEnd::Finish => (&self.batchers, &self.batchers_end),
         };
         let post = Post { name, database: self.database.clone(), tasks: tasks.clone(), end: end.clone() };
-        Lane::new(post, options, work)
+        Batcher::new(post, options, work)
     }
 
     /// Ends in order, and returns when every task has ended. The database stays open.

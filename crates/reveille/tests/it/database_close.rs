@@ -15,9 +15,9 @@ static ENDLESS: Statement = Statement { name: "test/endless", sql: "select pg_sl
 async fn closing_ends_every_session_also_those_that_lanes_hold() {
     let db = TestDatabase::empty().await;
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let lanes = [
-        database.connection(Purpose::Lane("push")).await.unwrap(),
-        database.connection(Purpose::Lane("pop")).await.unwrap(),
+    let batchers = [
+        database.connection(Purpose::Dedicated("push")).await.unwrap(),
+        database.connection(Purpose::Dedicated("pop")).await.unwrap(),
     ];
     let borrowed = database.acquire().await.unwrap();
     assert_eq!(sessions(&db).await, 3);
@@ -25,7 +25,7 @@ async fn closing_ends_every_session_also_those_that_lanes_hold() {
     soon(database.close()).await;
 
     until("every session is gone", async || sessions(&db).await == 0).await;
-    assert!(lanes.iter().all(reveille::database::Connection::is_closed));
+    assert!(batchers.iter().all(reveille::database::Connection::is_closed));
     assert!(borrowed.is_closed());
 }
 
@@ -33,10 +33,10 @@ async fn closing_ends_every_session_also_those_that_lanes_hold() {
 async fn what_is_in_flight_is_answered_before_the_close_ends() {
     let db = TestDatabase::empty().await;
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let lane = database.connection(Purpose::Lane("test")).await.unwrap();
+    let batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
     let admin = db.client().await;
     let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(async move { lane.query(&SLOW, &[]).await });
+    tasks.spawn(async move { batcher.query(&SLOW, &[]).await });
     let running =
         "select count(*) from pg_stat_activity where query like '%pg_sleep(0.5)%' and pid <> pg_backend_pid()";
     until("the statement runs", async || admin.query_one(running, &[]).await.unwrap().get::<_, i64>(0) > 0).await;
@@ -50,9 +50,9 @@ async fn what_is_in_flight_is_answered_before_the_close_ends() {
 async fn a_statement_that_does_not_end_holds_up_the_close_for_five_seconds_only() {
     let db = TestDatabase::empty().await;
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let lane = database.connection(Purpose::Lane("test")).await.unwrap();
+    let batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
     let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(async move { lane.query(&ENDLESS, &[]).await });
+    tasks.spawn(async move { batcher.query(&ENDLESS, &[]).await });
     tokio::task::yield_now().await;
     let begun = Instant::now();
 
@@ -71,7 +71,7 @@ async fn a_closed_database_says_so() {
     soon(database.close()).await;
 
     assert!(matches!(database.acquire().await, Err(DatabaseError::Closed)));
-    assert!(matches!(database.connection(Purpose::Lane("x")).await, Err(DatabaseError::Closed)));
+    assert!(matches!(database.connection(Purpose::Dedicated("x")).await, Err(DatabaseError::Closed)));
     assert!(matches!(database.migrate().await, Err(DatabaseError::Closed)));
 }
 
@@ -81,7 +81,7 @@ async fn a_dropped_connection_ends_its_session() {
     let database = soon(Database::connect(options(&db))).await.unwrap();
     let before = sessions(&db).await;
 
-    drop(database.connection(Purpose::Lane("test")).await.unwrap());
+    drop(database.connection(Purpose::Dedicated("test")).await.unwrap());
 
     until("its session is gone", async || sessions(&db).await == before).await;
     database.close().await;

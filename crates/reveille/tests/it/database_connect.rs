@@ -175,7 +175,7 @@ async fn a_server_without_room_says_so() {
     let mut held = Vec::new();
 
     let error = loop {
-        match database.connection(reveille::database::Purpose::Lane("test")).await {
+        match database.connection(reveille::database::Purpose::Dedicated("test")).await {
             Ok(connection) => held.push(connection),
             Err(error) => break error,
         }
@@ -206,9 +206,9 @@ async fn sessions_carry_their_limits_their_isolation_and_their_purpose() {
     admin.batch_execute(&serializable).await.unwrap();
     let chosen = options(&db).statement_timeout(Duration::from_millis(1234)).application_name("shop");
     let database = soon(Database::connect(chosen)).await.unwrap();
-    let lane = database.connection(reveille::database::Purpose::Lane("push")).await.unwrap();
+    let batcher = database.connection(reveille::database::Purpose::Dedicated("push")).await.unwrap();
 
-    let rows = lane.query(&SETTINGS, &[]).await.unwrap();
+    let rows = batcher.query(&SETTINGS, &[]).await.unwrap();
 
     let settings: Vec<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     let expected = [

@@ -90,7 +90,7 @@ async fn messages_that_nothing_tells_of_are_a_failure() {
     client
         .batch_execute(
             "select reveille.ensure('mail', array['a']);
-             update reveille.head set next_seq = 3;
+             update reveille.partition_row set next_seq = 3;
              insert into reveille.consumer_group (queue, name, mode, settled) select id, 'g', 'all', true from reveille.queue;
              insert into reveille.cursor (partition, grp, committed)
              select partition.id, consumer_group.id, 0 from reveille.partition, reveille.consumer_group",

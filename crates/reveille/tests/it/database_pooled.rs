@@ -28,7 +28,7 @@ async fn thousands_of_statements_through_a_pooler_all_succeed_and_leak_no_settin
     for worker in 0..16_i64 {
         let database = database.clone();
         tasks.spawn(async move {
-            let mut own = database.connection(Purpose::Lane("test")).await.unwrap();
+            let mut own = database.connection(Purpose::Dedicated("test")).await.unwrap();
             for n in 0..250 {
                 let number = worker * 1000 + n;
                 let row = if n % 5 == 0 {

@@ -254,8 +254,8 @@ fn bare_calls(source: &str) -> impl Iterator<Item = &str> {
             let before = line[..at].trim_end_matches(is_word);
             let name = &line[before.len()..at];
             // Of several arrays `unnest` is syntax as well, and cannot be written with a schema.
-            let spread = name == "unnest" && is_of_several(&line[at..]);
-            (!name.is_empty() && !before.ends_with('.') && !spread).then_some(name)
+            let mark_ready = name == "unnest" && is_of_several(&line[at..]);
+            (!name.is_empty() && !before.ends_with('.') && !mark_ready).then_some(name)
         })
     });
     calls.filter(|name| !SYNTAX.contains(name))

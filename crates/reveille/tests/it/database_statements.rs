@@ -73,10 +73,10 @@ async fn many_statements_share_one_connection_and_each_gets_its_own_answer() {
     let db = TestDatabase::empty().await;
     for mode in BOTH {
         let database = soon(Database::connect(options(&db).statement_mode(mode))).await.unwrap();
-        let lane = database.connection(Purpose::Lane("test")).await.unwrap();
+        let batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
 
         let answers = soon(join_all((0..500_i64).map(async |n| {
-            let row = lane.query_opt(&SUCCESSOR, &[&n]).await.unwrap().unwrap();
+            let row = batcher.query_opt(&SUCCESSOR, &[&n]).await.unwrap().unwrap();
             row.get::<_, i64>(0)
         })))
         .await;
@@ -97,12 +97,12 @@ async fn tasks_that_share_a_pooled_connection_do_not_share_a_transaction() {
     let admin = db.client().await;
     admin.batch_execute("create table public.written (n int8)").await.unwrap();
     let database = soon(Database::connect(options(&db).statement_mode(StatementMode::Pooled))).await.unwrap();
-    let lane = std::sync::Arc::new(database.connection(Purpose::Lane("test")).await.unwrap());
+    let batcher = std::sync::Arc::new(database.connection(Purpose::Dedicated("test")).await.unwrap());
     let mut tasks = tokio::task::JoinSet::new();
 
     for n in 0..400_i64 {
-        let lane = std::sync::Arc::clone(&lane);
-        tasks.spawn(async move { (n, lane.execute(&FAIL_IF_ODD, &[&n]).await) });
+        let batcher = std::sync::Arc::clone(&batcher);
+        tasks.spawn(async move { (n, batcher.execute(&FAIL_IF_ODD, &[&n]).await) });
     }
     let results = soon(tasks.join_all()).await;
 
@@ -162,14 +162,14 @@ async fn a_plan_that_went_stale_is_made_anew_when_asked_again() {
     let admin = db.client().await;
     admin.batch_execute("create table changing (a int)").await.unwrap();
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let lane = database.connection(Purpose::Lane("test")).await.unwrap();
-    lane.query(&ALL_COLUMNS, &[]).await.unwrap();
+    let batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
+    batcher.query(&ALL_COLUMNS, &[]).await.unwrap();
     admin.batch_execute("alter table changing add b text").await.unwrap();
 
-    let error = lane.query(&ALL_COLUMNS, &[]).await.unwrap_err();
+    let error = batcher.query(&ALL_COLUMNS, &[]).await.unwrap_err();
 
     assert!(error.is_transient(), "{error:?}");
-    lane.query(&ALL_COLUMNS, &[]).await.unwrap();
+    batcher.query(&ALL_COLUMNS, &[]).await.unwrap();
     database.close().await;
 }
 
@@ -196,21 +196,21 @@ async fn plans_are_made_anew_after_a_slow_answer() {
         admin.batch_execute(sql).await.unwrap();
     }
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let mut lane = database.connection(Purpose::Lane("test")).await.unwrap();
+    let mut batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
     let asked: Vec<i32> = (1..=5).collect();
-    lane.query(&KNOWN, &[&asked]).await.unwrap();
+    batcher.query(&KNOWN, &[&asked]).await.unwrap();
     admin.batch_execute("insert into grown select generate_series(3, 50000)").await.unwrap();
 
     let mut read = Vec::new();
     for slow in [true, false] {
-        let transaction = lane.transaction().await.unwrap();
+        let transaction = batcher.transaction().await.unwrap();
         let counted = async || transaction.query_opt(&READ, &[]).await.unwrap().unwrap().get::<_, i64>(0);
         let before = counted().await;
         transaction.query(&KNOWN, &[&asked]).await.unwrap();
         read.push(counted().await - before);
         transaction.rollback().await.unwrap();
         if slow {
-            lane.query(&SLOW, &[]).await.unwrap();
+            batcher.query(&SLOW, &[]).await.unwrap();
         }
     }
 

@@ -176,7 +176,7 @@ async fn forged_hints_cost_a_bounded_number_of_looks() {
     let id = node.enqueue(job("ok")).await;
     node.completed(id).await;
 
-    let looks = events.count(|event| matches!(event, reveille_wake::Event::Looked { .. }));
+    let looks = events.count(|event| matches!(event, reveille_wake::Event::RoundEnded { .. }));
     assert!(looks < 100, "{looks} looks for 300 forged hints");
 }
 

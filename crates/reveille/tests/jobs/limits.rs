@@ -93,13 +93,13 @@ async fn jobs_written_by_hand_for_the_ends_of_time_keep_nobody_from_work() {
     fixture.sql(&format!("update reveille.job set due_at = '-infinity' where id = {always}")).await;
     let (looks, watched) = watched();
     let node = Node::at(DatabaseOptions::new(fixture.db.url()).heartbeat(Duration::from_millis(100)), watched).await;
-    let failed = |event: &Event| matches!(event, Event::Looked { outcome: WakeOutcome::Failed, .. });
+    let failed = |event: &Event| matches!(event, Event::RoundEnded { outcome: WakeOutcome::Failed, .. });
 
     let _worker = node.worker().queue("default", 1).queue("elsewhere", 1).start().await.unwrap();
     // It takes nothing, and so it asks what comes next.
-    looks.until(|event| matches!(event, Event::Looked { .. })).await;
-    let rung = node.enqueue(job("ok")).await;
-    node.completed(rung).await;
+    looks.until(|event| matches!(event, Event::RoundEnded { .. })).await;
+    let woken = node.enqueue(job("ok")).await;
+    node.completed(woken).await;
     let surveyed = node.enqueue(job("ok").delay(NEVER)).await;
     fixture.sql(&format!("update reveille.job set due_at = now() where id = {surveyed}")).await;
     node.completed(surveyed).await;

@@ -302,11 +302,11 @@ async fn ended_jobs_are_forgotten_when_their_time_is_over_and_dead_ones_are_kept
     let (done, dead) = (fixture.enqueue(job("ok")).await, fixture.enqueue(job("no").max_attempts(1)).await);
     fixture.completed(done).await;
     fixture.failed(dead, 1).await;
-    assert_eq!(soon(fixture.jobs.maintain()).await.unwrap(), 0);
+    assert_eq!(soon(fixture.jobs.upkeep()).await.unwrap(), 0);
 
     fixture.sql("update reveille.job_done set keep_until = now() where keep_until is not null").await;
 
-    assert_eq!(soon(fixture.jobs.maintain()).await.unwrap(), 1);
+    assert_eq!(soon(fixture.jobs.upkeep()).await.unwrap(), 1);
     assert!(fixture.jobs.explain(done).await.unwrap().is_none());
     assert_eq!(fixture.explain(dead).await.state, State::Dead);
 }

@@ -124,7 +124,7 @@ async fn upkeep_forgets_keys_of_ended_jobs_and_no_others() {
     fixture.completed(ended).await;
     fixture.completed(windowed).await;
 
-    soon(fixture.jobs.maintain()).await.unwrap();
+    soon(fixture.jobs.upkeep()).await.unwrap();
 
     let left = format!("reveille.job_unique where job <> {ended}");
     assert_eq!((fixture.count("reveille.job_unique").await, fixture.count(&left).await), (2, 2));

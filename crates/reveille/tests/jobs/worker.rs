@@ -17,8 +17,9 @@ use crate::support::{Fixture, NEVER, Node, all_new, job, soon, until_blocked, wa
 #[tokio::test]
 async fn a_worker_that_cannot_be_one_says_every_fault() {
     let fixture = Fixture::new().await;
-    let pace = reveille_wake::PaceOptions { shortest: Duration::ZERO, ..reveille_wake::PaceOptions::DEFAULT };
-    let jobs = reveille::jobs::Jobs::open(&fixture.database, JobsOptions::default().pace(pace));
+    let poll_mode =
+        reveille_wake::PollModeOptions { shortest: Duration::ZERO, ..reveille_wake::PollModeOptions::DEFAULT };
+    let jobs = reveille::jobs::Jobs::open(&fixture.database, JobsOptions::default().poll_mode(poll_mode));
     let worker = Worker::builder(&jobs).slots(0).lease(Duration::ZERO).queue("q", 0).queue("q", 1).name("a b");
 
     let Err(JobsError::Worker(faults)) = worker.start().await else { panic!("it started") };
@@ -295,10 +296,10 @@ async fn a_job_begins_before_its_queue_is_asked_what_comes_next() {
     let mut looks = wakes.reader();
     let id = fixture.enqueue(job("waits")).await;
 
-    let found = |event: &Event| matches!(event, Event::Looked { outcome: WakeOutcome::Filled, .. });
+    let found = |event: &Event| matches!(event, Event::RoundEnded { outcome: WakeOutcome::Filled, .. });
     looks.until(found).await;
     let asked = |event: &Event| {
-        matches!(event, Event::Looked { cause: Cause::More | Cause::Started, outcome: WakeOutcome::Empty, .. })
+        matches!(event, Event::RoundEnded { cause: Cause::More | Cause::Started, outcome: WakeOutcome::Empty, .. })
     };
     looks.until(asked).await;
     fixture.started(id, 1).await;
@@ -366,13 +367,13 @@ async fn what_became_ready_between_two_looks_is_claimed_though_questions_rest() 
     until_blocked(&watcher, "with clock as materialized").await;
     tokio::time::sleep(Duration::from_millis(300)).await; // tidy: sleep because that is how slow the look is to be
     client.batch_execute("commit").await.unwrap();
-    looks.until(|event| matches!(event, Event::Looked { .. })).await;
+    looks.until(|event| matches!(event, Event::RoundEnded { .. })).await;
 
     node.enqueue(job("no")).await;
     node.completed(hidden).await;
 
     let filled = |event: &Event| match event {
-        Event::Looked { cause, outcome: WakeOutcome::Filled, .. } => Some(*cause),
+        Event::RoundEnded { cause, outcome: WakeOutcome::Filled, .. } => Some(*cause),
         _ => None,
     };
     let causes: Vec<Cause> = wakes.all().iter().filter_map(filled).collect();
@@ -409,8 +410,9 @@ async fn idle_workers_send_no_statement() {
     let mut after = events.reader();
     after.until(|event| matches!(event, Event::Link(link) if link.is_proven())).await;
     // The proof of the link is followed by a last look at everything.
-    after.until(|event| matches!(event, Event::Looked { .. })).await;
-    let looks = |events: &reveille_testkit::Events<Event>| events.count(|event| matches!(event, Event::Looked { .. }));
+    after.until(|event| matches!(event, Event::RoundEnded { .. })).await;
+    let looks =
+        |events: &reveille_testkit::Events<Event>| events.count(|event| matches!(event, Event::RoundEnded { .. }));
     // Longer than every pause of a worker that has something to come back for.
     let a_while = async || {
         let before = looks(&events);

@@ -57,7 +57,7 @@ async fn whoever_comes_back_for_what_is_not_there_asks_nothing() {
 async fn looked_at_all(node: &Node) {
     let mut looks = node.events.reader_from_now();
     crate::pop_kit::none(&node.messages, "nobody-pushes-here").await;
-    looks.until(|event| matches!(event, Event::Looked { .. })).await;
+    looks.until(|event| matches!(event, Event::RoundEnded { .. })).await;
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn whoever_comes_back_for_a_namespace_follows_a_priority_that_has_changed(
 
     let mut looks = node.events.reader_from_now();
     node.messages.configure(&queue("b"), &QueueOptions::default().priority(3)).await.unwrap();
-    looks.until(|event| matches!(event, Event::Looked { .. })).await;
+    looks.until(|event| matches!(event, Event::RoundEnded { .. })).await;
     looked_at_all(&node).await;
     through.abort();
     assert!(soon(through).await.is_err(), "it went away");

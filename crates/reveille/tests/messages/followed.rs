@@ -49,7 +49,7 @@ async fn what_was_told_is_handed_out_without_a_search_of_the_rest() {
     let b = "partition = (select id from reveille.partition where name = 'b')";
     db.client()
         .await
-        .batch_execute(&format!("update reveille.head set fresh_at = clock_timestamp() where {b}"))
+        .batch_execute(&format!("update reveille.partition_row set new_since = clock_timestamp() where {b}"))
         .await
         .unwrap();
     held.batch_execute(&format!("update reveille.cursor set upto = 0 where {b}")).await.unwrap();
@@ -84,7 +84,7 @@ async fn news_that_names_no_place_is_searched_for_though_other_news_came_first()
     push_to(&node.messages, "mail", "b", &["b1"]).await;
     let mut events = node.events.reader_from_now();
     db.client().await.batch_execute("select reveille.push('mail', '\"c1\"'::json, partition => 'c')").await.unwrap();
-    events.until(|event| matches!(event, Event::Rung { cause: Cause::Notified, .. })).await;
+    events.until(|event| matches!(event, Event::Woken { cause: Cause::Notified, .. })).await;
     held.rollback().await.unwrap();
 
     let mut came = [next(&mut consumers).await, next(&mut consumers).await, next(&mut consumers).await].concat();

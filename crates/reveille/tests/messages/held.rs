@@ -29,11 +29,11 @@ async fn of_two_spreads_at_once_one_makes_the_cursor() {
     pop_queue(&it.messages, "mail", 1).await;
     push_to(&it.messages, "mail", "b", &["b1"]).await;
     let (mut first, second, watcher) = (it.client().await, it.client().await, it.client().await);
-    let spread = "select reveille.spread(array(select id from reveille.queue))";
+    let mark_ready = "select reveille.mark_ready(array(select id from reveille.queue))";
 
     let making = first.transaction().await.unwrap();
-    making.execute(spread, &[]).await.unwrap();
-    let waiting = spawn(async move { second.execute(spread, &[]).await.unwrap() });
+    making.execute(mark_ready, &[]).await.unwrap();
+    let waiting = spawn(async move { second.execute(mark_ready, &[]).await.unwrap() });
     until_blocked(&watcher, 1).await;
     making.commit().await.unwrap();
     soon(waiting).await.unwrap();
@@ -103,8 +103,8 @@ async fn of_two_calls_that_make_a_partition_at_once_one_makes_its_head() {
     making.commit().await.unwrap();
 
     assert_eq!(soon(waiting).await.unwrap(), 2);
-    assert_eq!(number(&watcher, "select count(*) from reveille.head").await, 2);
-    assert_eq!(number(&watcher, "select count(distinct partition) from reveille.head").await, 2);
+    assert_eq!(number(&watcher, "select count(*) from reveille.partition_row").await, 2);
+    assert_eq!(number(&watcher, "select count(distinct partition) from reveille.partition_row").await, 2);
 }
 
 /// A push waits for one of its heads, of which somebody makes a newer version: that is the one it
@@ -118,7 +118,7 @@ async fn a_push_that_is_overtaken_is_numbered_from_the_newest_version() {
     }
     let (mut holder, watcher) = (it.client().await, it.client().await);
     let held = holder.transaction().await.unwrap();
-    let overtake = "update reveille.head set next_seq = next_seq + 5, fresh_at = null
+    let overtake = "update reveille.partition_row set next_seq = next_seq + 5, new_since = null
                     where partition = (select id from reveille.partition where name = 'p07')";
     assert_eq!(held.execute(overtake, &[]).await.unwrap(), 1);
 
@@ -134,7 +134,7 @@ async fn a_push_that_is_overtaken_is_numbered_from_the_newest_version() {
     let seqs: Vec<i64> = soon(pushing).await.unwrap().iter().map(|pushed| seq(pushed.as_ref().unwrap())).collect();
     let expected: Vec<i64> = (0..16).map(|n| if n == 7 { 7 } else { 2 }).collect();
     assert_eq!(seqs, expected);
-    let told = "select count(*) from reveille.head where fresh_at is not null and next_seq in (3, 8)";
+    let told = "select count(*) from reveille.partition_row where new_since is not null and next_seq in (3, 8)";
     assert_eq!(number(&watcher, told).await, 16);
     assert_eq!(number(&watcher, "select count(*) from reveille.segment where payloads = array['2'::bytea]").await, 16);
     assert!(soon(it.messages.push(items())).await.into_iter().all(|again| again.unwrap().is_duplicate()));
@@ -155,7 +155,7 @@ async fn an_ack_that_is_overtaken_by_a_spread_counts_all_the_same() {
     let acking = spawn(async move { messages.complete(&batch).await });
     until_blocked(&watcher, 1).await;
     push(&it.messages, "mail", "2").await;
-    held.execute("select reveille.spread(array(select id from reveille.queue))", &[]).await.unwrap();
+    held.execute("select reveille.mark_ready(array(select id from reveille.queue))", &[]).await.unwrap();
     held.commit().await.unwrap();
 
     let settled = soon(acking).await.unwrap().pop().unwrap().unwrap();
@@ -175,14 +175,14 @@ async fn a_spread_that_is_overtaken_tells_the_newer_version() {
     let held = holder.transaction().await.unwrap();
     held.execute("update reveille.cursor set epoch = epoch + 1", &[]).await.unwrap();
 
-    let spread = "select reveille.spread(array(select id from reveille.queue))";
-    let spreading = spawn(async move { spreader.execute(spread, &[]).await.unwrap() });
+    let mark_ready = "select reveille.mark_ready(array(select id from reveille.queue))";
+    let spreading = spawn(async move { spreader.execute(mark_ready, &[]).await.unwrap() });
     until_blocked(&watcher, 1).await;
     held.commit().await.unwrap();
     soon(spreading).await.unwrap();
 
     assert_eq!(number(&watcher, "select upto from reveille.cursor").await, 2);
-    assert_eq!(number(&watcher, "select count(fresh_at) from reveille.head").await, 0);
+    assert_eq!(number(&watcher, "select count(new_since) from reveille.partition_row").await, 0);
 }
 
 /// First while it locks, then while it writes. Whether the second is possible depends on the
@@ -201,8 +201,8 @@ async fn a_spread_that_is_overtaken_twice_leaves_its_head_to_the_next() {
     let held = holder.transaction().await.unwrap();
     held.execute(overtake, &[]).await.unwrap();
 
-    let spread = "select reveille.spread(array(select id from reveille.queue))";
-    let mut spreading = spawn(async move { spreader.execute(spread, &[]).await.unwrap() });
+    let mark_ready = "select reveille.mark_ready(array(select id from reveille.queue))";
+    let mut spreading = spawn(async move { spreader.execute(mark_ready, &[]).await.unwrap() });
     until_blocked(&watcher, 1).await;
     let overtaking = spawn(async move {
         other.batch_execute(&format!("begin; {overtake}")).await.unwrap();

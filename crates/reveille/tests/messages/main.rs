@@ -18,8 +18,6 @@ mod groups_admin;
 #[cfg(test)]
 mod held;
 #[cfg(test)]
-mod maintain;
-#[cfg(test)]
 mod many_names;
 #[cfg(test)]
 mod outbox;
@@ -48,8 +46,6 @@ mod push_plans;
 #[cfg(test)]
 mod queues;
 #[cfg(test)]
-mod rings;
-#[cfg(test)]
 mod rolling;
 #[cfg(test)]
 mod seal;
@@ -69,5 +65,9 @@ mod settle_kit;
 mod settle_plans;
 #[cfg(test)]
 mod transaction;
+#[cfg(test)]
+mod upkeep;
+#[cfg(test)]
+mod wakes;
 #[cfg(test)]
 mod wide_groups;

@@ -97,7 +97,7 @@ async fn two_that_make_the_same_names_in_other_orders_both_succeed() {
     assert!(here.iter().chain(&there).all(Result::is_ok));
     assert_eq!(it.count("reveille.queue").await, 2000);
     assert_eq!(it.count("reveille.partition").await, 2000);
-    assert_eq!(it.count("reveille.head").await, 2000);
+    assert_eq!(it.count("reveille.partition_row").await, 2000);
 }
 
 #[tokio::test]

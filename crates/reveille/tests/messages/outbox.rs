@@ -126,7 +126,7 @@ async fn two_who_move_at_once_move_each_message_once() {
     let foreign = fixture.client().await;
     foreign.query("select reveille.push('mail', 'f' || n) from generate_series(1, 50) n", &[]).await.unwrap();
     let holder = fixture.client().await;
-    holder.batch_execute("begin; select from reveille.head for update").await.unwrap();
+    holder.batch_execute("begin; select from reveille.partition_row for update").await.unwrap();
     let mut pushes = JoinSet::new();
     for (n, node) in nodes.into_iter().enumerate() {
         pushes.spawn(async move { push(&node, "mail", &format!("s{n}")).await });
@@ -301,7 +301,7 @@ async fn the_library_and_sql_remember_a_transaction_id_under_the_same_key() {
 
     let client = fixture.client().await;
     let known = "select count(*) from unnest($1::text[]) as asked (name)
-        join (select key from reveille.dedup union all select key_high from reveille.head) as seen
+        join (select key from reveille.dedup union all select key_high from reveille.partition_row) as seen
           on seen.key = reveille.dedup_key(asked.name)";
     let row = client.query_one(known, &[&ids.to_vec()]).await.unwrap();
 

@@ -105,7 +105,7 @@ async fn a_pop_does_not_write_what_it_has_no_room_for() {
         push_to(&it.messages, "mail", name, &["1", "2"]).await;
     }
     let client = it.client().await;
-    client.batch_execute("select reveille.spread(array(select id from reveille.queue))").await.unwrap();
+    client.batch_execute("select reveille.mark_ready(array(select id from reveille.queue))").await.unwrap();
     client.batch_execute("create table before as select ctid as place from reveille.cursor").await.unwrap();
 
     let batch = pop(&it.messages, Pop::queue(queue("mail")).batch(2).partitions(3)).await.unwrap();
@@ -143,7 +143,7 @@ async fn one_look_serves_the_next_consumer_with_what_the_first_had_no_room_for()
 /// How many looks brought something.
 fn served(node: &Node) -> usize {
     let brought =
-        |event: &Event| matches!(event, Event::Looked { outcome: Outcome::Filled | Outcome::UnderFilled, .. });
+        |event: &Event| matches!(event, Event::RoundEnded { outcome: Outcome::Filled | Outcome::UnderFilled, .. });
     node.events.count(brought)
 }
 
@@ -194,7 +194,8 @@ async fn what_is_acked_by_being_popped_is_durable_and_does_not_come_again() {
     assert_eq!(number(&client, "select committed from reveille.cursor").await, 3);
     assert_eq!((stranded(&client).await, it.messages.stranded().await.unwrap()), (0, 0));
 
-    let strand = "update reveille.cursor set committed = 1, due_at = null; update reveille.head set fresh_at = null";
+    let strand =
+        "update reveille.cursor set committed = 1, due_at = null; update reveille.partition_row set new_since = null";
     client.batch_execute(strand).await.unwrap();
     assert_eq!((stranded(&client).await, it.messages.stranded().await.unwrap()), (1, 1));
 }

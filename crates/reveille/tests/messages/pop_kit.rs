@@ -59,7 +59,7 @@ impl Node {
     pub(crate) async fn parked(&self, pop: Pop) -> JoinHandle<Option<Batch>> {
         let mut events = self.events.reader_from_now();
         let waiting = waits(&self.messages, pop);
-        events.until(|event| matches!(event, Event::Looked { .. })).await;
+        events.until(|event| matches!(event, Event::RoundEnded { .. })).await;
         waiting
     }
 
@@ -80,14 +80,14 @@ impl Node {
     /// Why the last look was made that found something.
     pub(crate) fn cause_of_last_find(&self) -> Option<Cause> {
         let found = |event: &Event| match event {
-            Event::Looked { cause, outcome, .. } if outcome.found_work() => Some(*cause),
+            Event::RoundEnded { cause, outcome, .. } if outcome.found_work() => Some(*cause),
             _ => None,
         };
         self.events.all().iter().rev().find_map(found)
     }
 
     pub(crate) fn looks(&self) -> usize {
-        self.events.count(|event| matches!(event, Event::Looked { .. }))
+        self.events.count(|event| matches!(event, Event::RoundEnded { .. }))
     }
 }
 
@@ -144,8 +144,8 @@ impl Fixture {
 /// Partitions with messages of which neither cursor nor head says so: the invariant "pending ⇒ due
 /// or fresh" is that there are none, in any one snapshot.
 pub(crate) async fn stranded(client: &Client) -> i64 {
-    let broken = "select count(*) from reveille.head join reveille.cursor on cursor.partition = head.partition
-         where head.next_seq - 1 > cursor.committed and cursor.due_at is null and head.fresh_at is null";
+    let broken = "select count(*) from reveille.partition_row join reveille.cursor on cursor.partition = partition_row.partition
+         where partition_row.next_seq - 1 > cursor.committed and cursor.due_at is null and partition_row.new_since is null";
     client.query_one(broken, &[]).await.expect("counts").get(0)
 }
 

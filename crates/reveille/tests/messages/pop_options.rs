@@ -70,7 +70,7 @@ async fn messages_past_their_time_to_live_are_passed_over_and_the_cursor_with_th
     client
         .batch_execute(
             "update reveille.segment set at = at - interval '2 hours' where payloads <> array['3'::bytea];
-             update reveille.head set last_at = last_at - interval '2 hours'
+             update reveille.partition_row set last_at = last_at - interval '2 hours'
              where partition = (select max(id) from reveille.partition)",
         )
         .await
@@ -203,7 +203,7 @@ async fn what_retention_removed_is_passed_over() {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["1"]).await;
     push_to(&it.messages, "mail", "a", &["2"]).await;
-    it.client().await.execute("update reveille.head set first_seq = 2", &[]).await.unwrap();
+    it.client().await.execute("update reveille.partition_row set first_seq = 2", &[]).await.unwrap();
 
     assert_eq!(texts(&pop_queue(&it.messages, "mail", 9).await), ["2"]);
 }

@@ -11,7 +11,7 @@ const SKEWED: &str = "
     insert into reveille.queue (name, namespace) select 'q' || n, 'n' || n % 10 from generate_series(1, 1000) as n;
     insert into reveille.partition (queue, name)
     select case when n % 10 < 8 then 1 else 1 + n % 1000 end, 'p' || n from generate_series(1, 100000) as n;
-    insert into reveille.head (partition, queue, next_seq, fresh_at)
+    insert into reveille.partition_row (partition, queue, next_seq, new_since)
     select id, queue, 2, case when id % 1000 = 0 then now() end from reveille.partition;
     insert into reveille.consumer_group (queue, name, mode, settled)
     select n, 'g', 'all', true from generate_series(1, 1000) as n;
@@ -19,7 +19,7 @@ const SKEWED: &str = "
     select partition, queue, 1, 1,
            case when partition % 500 = 0 then now() when partition % 100 = 0 then now() + interval '1 minute' end,
            case when partition % 100 = 0 and partition % 500 <> 0 then now() + interval '1 minute' end, gen_random_uuid()
-    from reveille.head;
+    from reveille.partition_row;
     insert into reveille.segment (partition, last_seq, n, bytes, at, ids, payloads)
     select case when n % 2 = 0 then 1 else n end, n, 1, 4, now(), array[gen_random_uuid()], array['body'::bytea]
     from generate_series(1, 100000) as n;
@@ -79,7 +79,7 @@ async fn the_functions_that_claims_share_become_part_of_their_plans() {
 
     for statement in ["messages/pop/claim.sql", "messages/pop/claim_plain.sql"].map(named) {
         let plan = generic_plan(&client, &SchemaName::default(), statement).await;
-        for function in ["segment_parts", "lease_end", "cursor_of", "head_of"] {
+        for function in ["segment_parts", "lease_end", "cursor_of", "partition_row_of"] {
             let call = format!("Function Scan on {function}");
             assert!(statement.sql.contains(function), "{} does not use {function}", statement.name);
             assert!(!plan.contains(&call), "{} calls {function}:\n{plan}", statement.name);
@@ -97,11 +97,11 @@ async fn a_spread_touches_what_is_fresh_and_not_what_is_idle() {
          where schemaname = 'reveille' and relname in ('cursor', 'head', 'partition')";
 
     client.batch_execute("begin; set local plan_cache_mode = force_generic_plan").await.unwrap();
-    let spread: i32 = client.query_one("select reveille.spread(array[1])", &[]).await.unwrap().get(0);
+    let mark_ready: i32 = client.query_one("select reveille.mark_ready(array[1])", &[]).await.unwrap().get(0);
     let read: i64 = client.query_one(scans, &[]).await.unwrap().get(0);
     client.batch_execute("rollback").await.unwrap();
 
-    assert!(spread >= 50, "{spread}");
+    assert!(mark_ready >= 50, "{mark_ready}");
     assert_eq!(read, 0, "rows read from end to end");
 }
 
@@ -110,8 +110,8 @@ async fn a_spread_touches_what_is_fresh_and_not_what_is_idle() {
 /// PostgreSQL's next `analyze`.
 #[tokio::test]
 async fn a_spread_that_was_planned_on_a_young_database_is_fit_for_a_grown_one() {
-    static SPREAD: Statement =
-        Statement { name: "test/spread", sql: "select {schema}.spread(array[1, 2])", types: &[] };
+    static MARK_READY: Statement =
+        Statement { name: "test/spread", sql: "select {schema}.mark_ready(array[1, 2])", types: &[] };
     static READ: Statement = Statement {
         name: "test/read",
         sql: "select sum(seq_tup_read)::bigint, sum(idx_tup_fetch)::bigint from pg_stat_xact_user_tables
@@ -122,31 +122,31 @@ async fn a_spread_that_was_planned_on_a_young_database_is_fit_for_a_grown_one() 
     let client = db.client().await;
     let young = "
         alter table reveille.cursor set (autovacuum_enabled = off);
-        alter table reveille.head set (autovacuum_enabled = off);
+        alter table reveille.partition_row set (autovacuum_enabled = off);
         insert into reveille.queue (name) values ('young'), ('grown');
         insert into reveille.partition (queue, name) values (1, 'a'), (1, 'b');
-        insert into reveille.head (partition, queue, next_seq, fresh_at) select id, queue, 2, now() from reveille.partition;
+        insert into reveille.partition_row (partition, queue, next_seq, new_since) select id, queue, 2, now() from reveille.partition;
         insert into reveille.consumer_group (queue, name, mode, settled) values (1, 'g', 'all', true), (2, 'g', 'all', true);
-        insert into reveille.cursor (partition, grp) select partition, 1 from reveille.head";
+        insert into reveille.cursor (partition, grp) select partition, 1 from reveille.partition_row";
     client.batch_execute(young).await.unwrap();
     client.batch_execute("vacuum analyze").await.unwrap();
     let database = Database::connect(DatabaseOptions::new(db.url())).await.unwrap();
-    let mut lane = database.connection(Purpose::Lane("test")).await.unwrap();
-    lane.query(&SPREAD, &[]).await.unwrap();
+    let mut batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
+    batcher.query(&MARK_READY, &[]).await.unwrap();
     let grown = "
         insert into reveille.partition (queue, name) select 2, 'p' || n from generate_series(1, 2000) as n;
-        insert into reveille.head (partition, queue, next_seq, fresh_at)
+        insert into reveille.partition_row (partition, queue, next_seq, new_since)
         select id, queue, 2, now() from reveille.partition where queue = 2;
-        insert into reveille.cursor (partition, grp) select partition, 2 from reveille.head where queue = 2";
+        insert into reveille.cursor (partition, grp) select partition, 2 from reveille.partition_row where queue = 2";
     client.batch_execute(grown).await.unwrap();
 
-    let transaction = lane.transaction().await.unwrap();
-    let spread: i32 = transaction.query_opt(&SPREAD, &[]).await.unwrap().unwrap().get(0);
+    let transaction = batcher.transaction().await.unwrap();
+    let mark_ready: i32 = transaction.query_opt(&MARK_READY, &[]).await.unwrap().unwrap().get(0);
     let row = transaction.query_opt(&READ, &[]).await.unwrap().unwrap();
     let (whole, by_index): (i64, i64) = (row.get(0), row.get(1));
     transaction.rollback().await.unwrap();
 
-    assert_eq!(spread, 2000);
+    assert_eq!(mark_ready, 2000);
     assert_eq!(whole, 0, "rows read from end to end");
     assert!(by_index <= 20 * 2000, "{by_index} rows were read for 2000 partitions");
     database.close().await;

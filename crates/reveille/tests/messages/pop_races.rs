@@ -55,8 +55,11 @@ async fn ack_that_began_before_a_push_and_a_spread(text: String) -> (Fixture, i6
     let acking = spawn(async move { ack(&acker, &text).await });
     until_blocked(&watcher, 1).await;
     push(&it.messages, "mail", "2").await;
-    held.execute("select reveille.spread(array(select id from reveille.queue))", &[]).await.unwrap();
-    assert_eq!(held.query_one("select count(fresh_at) from reveille.head", &[]).await.unwrap().get::<_, i64>(0), 0);
+    held.execute("select reveille.mark_ready(array(select id from reveille.queue))", &[]).await.unwrap();
+    assert_eq!(
+        held.query_one("select count(new_since) from reveille.partition_row", &[]).await.unwrap().get::<_, i64>(0),
+        0
+    );
     held.commit().await.unwrap();
     soon(acking).await.unwrap();
 
@@ -79,7 +82,10 @@ async fn without_the_cursors_own_word_the_last_ack_would_strand_a_message() {
     let by_key = |of: &str| format!("cursor.partition = {of}.partition and cursor.grp = {of}.grp");
     let blind = ack_text(|text| {
         let changes = [
-            ("greatest(cursor.upto, head.next_seq - 1) > held.through", "head.next_seq - 1 > held.through".to_owned()),
+            (
+                "greatest(cursor.upto, partition_row.next_seq - 1) > held.through",
+                "partition_row.next_seq - 1 > held.through".to_owned(),
+            ),
             ("cursor.ctid = seen.tid", by_key("acked")),
             ("cursor.ctid = held.tid", by_key("held")),
         ];
@@ -108,7 +114,7 @@ async fn spread_that_began_before_a_push(function: &str) -> (Fixture, i64) {
     // been told of nothing.
     client
         .batch_execute(
-            "update reveille.head set fresh_at = clock_timestamp();
+            "update reveille.partition_row set new_since = clock_timestamp();
              update reveille.cursor set upto = 0, due_at = null where lease_until is null",
         )
         .await
@@ -137,7 +143,7 @@ async fn spread_that_began_before_a_push(function: &str) -> (Fixture, i64) {
 
 #[tokio::test]
 async fn a_spread_does_not_call_told_what_was_pushed_after_it_looked() {
-    let (it, left) = spread_that_began_before_a_push("reveille.spread").await;
+    let (it, left) = spread_that_began_before_a_push("reveille.mark_ready").await;
 
     assert_eq!(left, 0);
     let rest = pop(&it.messages, Pop::queue(queue("mail")).batch(9).partitions(9)).await.unwrap();
@@ -157,12 +163,12 @@ async fn without_a_second_look_at_the_head_a_spread_would_strand_a_message() {
 /// A spread that does not look at the head again.
 async fn make_careless(client: &Client) {
     let text: String = client
-        .query_one("select pg_get_functiondef('reveille.spread(int[], timestamptz)'::regprocedure)", &[])
+        .query_one("select pg_get_functiondef('reveille.mark_ready(int[], timestamptz)'::regprocedure)", &[])
         .await
         .unwrap()
         .get(0);
-    let careless = text.replace(".spread(", ".careless(").replace("and head.next_seq - 1 = told.newest", "");
-    assert!(careless.contains(".careless(") && !careless.contains("head.next_seq - 1 = told.newest"));
+    let careless = text.replace(".spread(", ".careless(").replace("and partition_row.next_seq - 1 = told.newest", "");
+    assert!(careless.contains(".careless(") && !careless.contains("partition_row.next_seq - 1 = told.newest"));
     client.batch_execute(&careless).await.unwrap();
 }
 
@@ -226,7 +232,7 @@ async fn what_is_pushed_and_spread_while_a_group_registers_reaches_the_group() {
         .unwrap();
 
     push(&it.messages, "mail", "2").await;
-    it.client().await.execute("select reveille.spread(array(select id from reveille.queue))", &[]).await.unwrap();
+    it.client().await.execute("select reveille.mark_ready(array(select id from reveille.queue))", &[]).await.unwrap();
     registering.commit().await.unwrap();
 
     let batch = pop(&it.messages, Pop::queue(queue("mail")).group(group("g")).batch(9)).await.unwrap();
@@ -242,7 +248,7 @@ async fn a_partition_that_somebody_holds_for_a_moment_is_not_taken_for_empty() {
     pop(&it.messages, Pop::queue(queue("mail")).group(group("warm"))).await.unwrap();
     let mut holder = it.client().await;
     let held = holder.transaction().await.unwrap();
-    held.execute("select reveille.spread(array(select id from reveille.queue))", &[]).await.unwrap();
+    held.execute("select reveille.mark_ready(array(select id from reveille.queue))", &[]).await.unwrap();
     let messages = it.messages.clone();
     let popping = spawn(async move { messages.pop(Pop::queue(queue("mail")).wait(WAIT)).await });
     // Registered, and its only cursor held.

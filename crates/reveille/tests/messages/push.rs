@@ -43,7 +43,7 @@ async fn callers_at_the_same_time_share_a_flush() {
     let fixture = Fixture::new().await;
     push(&fixture.messages, "mail", "first").await;
     let holder = fixture.client().await;
-    holder.batch_execute("begin; select from reveille.head for update").await.unwrap();
+    holder.batch_execute("begin; select from reveille.partition_row for update").await.unwrap();
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..64 {
         let messages = fixture.messages.clone();
@@ -221,7 +221,7 @@ async fn many_partitions_are_pushed_to_at_once() {
     let answers = soon(fixture.messages.push(items(2))).await;
 
     assert_eq!(seqs(&answers), vec![2; 2500]);
-    assert_eq!(fixture.count("reveille.head where next_seq = 3").await, 2500);
+    assert_eq!(fixture.count("reveille.partition_row where next_seq = 3").await, 2500);
 }
 
 #[tokio::test]

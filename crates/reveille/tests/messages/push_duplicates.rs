@@ -86,7 +86,7 @@ async fn stored_once_by_two_nodes(id: &str) {
     push(&fixture.messages, vec![named("first", "w")]).await;
     push(&other, vec![named("second", "v")]).await;
     let holder = fixture.client().await;
-    holder.batch_execute("begin; select from reveille.head for update").await.unwrap();
+    holder.batch_execute("begin; select from reveille.partition_row for update").await.unwrap();
     let mut pushes = JoinSet::new();
     for node in [fixture.messages.clone(), other] {
         let both = named("both", id);
@@ -244,8 +244,8 @@ async fn what_was_redriven_does_not_remember_its_id_anew() {
             "insert into reveille.consumer_group (queue, name, mode) select id, 'g', 'all' from reveille.queue;
              insert into reveille.dead_letter (queue, partition, grp, seq, message_id, transaction_id, payload, pushed_at,
                                                failures, deliveries)
-             select head.queue, head.partition, consumer_group.id, 1, segment.ids[1], segment.transaction_ids[1], 'x', segment.at, 1, 1
-             from reveille.head, reveille.segment, reveille.consumer_group;
+             select partition_row.queue, partition_row.partition, consumer_group.id, 1, segment.ids[1], segment.transaction_ids[1], 'x', segment.at, 1, 1
+             from reveille.partition_row, reveille.segment, reveille.consumer_group;
              update reveille.segment set at = at - interval '2 hours';
              select reveille.redrive(array[(select id from reveille.dead_letter)])",
         )

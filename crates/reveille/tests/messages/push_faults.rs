@@ -88,7 +88,7 @@ async fn a_push_whose_answer_was_lost_before_pushes_were_paused_is_stored_once()
     let (proxy, messages) = proxied(&fixture).await;
     let (mut holder, watcher) = (fixture.client().await, fixture.client().await);
     let held = holder.transaction().await.unwrap();
-    held.execute("select from reveille.head for update", &[]).await.unwrap();
+    held.execute("select from reveille.partition_row for update", &[]).await.unwrap();
     let pushing = spawn(async move { messages.push_one(item("mail", "a", "second")).await });
     until_blocked(&watcher, 1).await;
 
@@ -126,7 +126,7 @@ async fn a_push_whose_session_is_ended_before_it_happened_is_stored_once() {
     push(&fixture.messages, "mail", "first").await;
     let client = fixture.client().await;
     let holder = fixture.client().await;
-    holder.batch_execute("begin; select from reveille.head for update").await.unwrap();
+    holder.batch_execute("begin; select from reveille.partition_row for update").await.unwrap();
     let messages = fixture.messages.clone();
     let mut pushes = JoinSet::new();
     pushes.spawn(async move { messages.push_one(PushItem::new(queue("mail"), "second")).await.unwrap() });

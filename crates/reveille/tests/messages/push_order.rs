@@ -100,7 +100,7 @@ async fn pushes_to_many_partitions_in_any_order_from_many_nodes_never_deadlock()
     soon(tasks.join_all()).await;
 
     assert_eq!(
-        fixture.count("reveille.head where next_seq = 241").await,
+        fixture.count("reveille.partition_row where next_seq = 241").await,
         30,
         "12 callers, 20 rounds, each partition once"
     );

@@ -11,7 +11,7 @@ const MUCH: &str = "
     insert into reveille.queue (name, namespace) select 'q' || n, 'n' || n % 10 from generate_series(1, 2000) as n;
     insert into reveille.partition (queue, name)
     select case when n % 10 < 8 then 1 else 1 + n % 2000 end, 'p' || n from generate_series(1, 50000) as n;
-    insert into reveille.head (partition, queue) select id, queue from reveille.partition;
+    insert into reveille.partition_row (partition, queue) select id, queue from reveille.partition;
     insert into reveille.dedup (partition, key, id, until)
     select 1 + n % 50000, gen_random_uuid(), gen_random_uuid(), now() from generate_series(1, 50000) as n;
     insert into reveille.dedup_run (partition, low, high, ids, until)
@@ -81,7 +81,7 @@ async fn looking_for_a_growing_id_reads_little_of_large_tables() {
     let (_db, client) = much().await;
     client
         .batch_execute(
-            "update reveille.head set key_high = 'ffffffff-ffff-7fff-bfff-ffffffffffff', span_from = 1, span_to = 100000,
+            "update reveille.partition_row set key_high = 'ffffffff-ffff-7fff-bfff-ffffffffffff', span_from = 1, span_to = 100000,
                span_low = '00000000-0000-7000-8000-000000000000', span_high = 'ffffffff-ffff-7fff-bfff-ffffffffffff'
              where partition < 100",
         )

@@ -182,12 +182,16 @@ async fn a_queue_deleted_under_load_answers_every_push_and_loses_none_that_came_
     assert!(matches!(last.outcome, PushOutcome::Stored { .. }));
     assert_eq!(fixture.texts("mail", "p0").await.last().unwrap(), "last");
     assert_eq!(
-        fixture.count("reveille.head where not exists (select from reveille.queue where id = head.queue)").await,
+        fixture
+            .count(
+                "reveille.partition_row where not exists (select from reveille.queue where id = partition_row.queue)"
+            )
+            .await,
         0
     );
     assert_eq!(
         fixture
-            .count("reveille.segment s where not exists (select from reveille.head h where h.partition = s.partition)")
+            .count("reveille.segment s where not exists (select from reveille.partition_row h where h.partition = s.partition)")
             .await,
         0
     );

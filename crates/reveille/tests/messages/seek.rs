@@ -76,7 +76,7 @@ async fn what_is_not_kept_cannot_be_sought_and_the_answer_says_so() {
     push_to(&it.messages, "mail", "a", &["4"]).await;
     complete(&it.messages, &pop_queue(&it.messages, "mail", 9).await).await;
     it.set("mail", "retention = interval '10 minutes'").await;
-    it.messages.maintain().await.unwrap();
+    it.messages.upkeep().await.unwrap();
 
     let hour_ago = it.now().await - Duration::from_secs(7200);
     for to in [SeekTo::Beginning, SeekTo::After(1), SeekTo::Time(hour_ago)] {

@@ -228,7 +228,7 @@ async fn consumers_seeks_redrives_and_upkeep_never_deadlock_and_strand_nothing()
             1 => {
                 soon(other.redrive_all(&DeadLetters::all())).await.unwrap();
             }
-            2 => assert_eq!(soon(it.messages.maintain()).await.unwrap().repairs, 0, "round {round}"),
+            2 => assert_eq!(soon(it.messages.upkeep()).await.unwrap().repairs, 0, "round {round}"),
             _ => assert_eq!(stranded(&client).await, 0, "round {round}"),
         }
     }

@@ -74,7 +74,7 @@ impl Fixture {
         let client = self.client().await;
         let older = format!(
             "update reveille.segment set at = at - interval '{seconds} seconds';
-             update reveille.head set last_at = last_at - interval '{seconds} seconds'"
+             update reveille.partition_row set last_at = last_at - interval '{seconds} seconds'"
         );
         client.batch_execute(&older).await.expect("is aged");
     }

@@ -9,11 +9,11 @@ use reveille_testkit::{TestDatabase, assert_planned, generic_plan};
 const SKEWED: &str = "
     insert into reveille.queue (name) select 'q' || n from generate_series(1, 100) as n;
     insert into reveille.partition (queue, name) select 1, 'p' || n from generate_series(1, 100000) as n;
-    insert into reveille.head (partition, queue, next_seq) select id, queue, 2 from reveille.partition;
+    insert into reveille.partition_row (partition, queue, next_seq) select id, queue, 2 from reveille.partition;
     insert into reveille.consumer_group (queue, name, mode, settled) select 1, 'g' || n, 'all', true from generate_series(1, 2) n;
     insert into reveille.cursor (partition, grp, committed, upto, nonce, lease_until)
     select partition, 1 + partition % 2, 1, 1, gen_random_uuid(), case when partition % 500 = 0 then now() end
-    from reveille.head;
+    from reveille.partition_row;
     insert into reveille.segment (partition, last_seq, n, bytes, at, ids, payloads)
     select case when n % 3 = 0 then n else 1 end, n, 1, 4, now(), array[gen_random_uuid()], array['body'::bytea]
     from generate_series(1, 100000) as n;

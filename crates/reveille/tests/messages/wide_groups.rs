@@ -165,14 +165,14 @@ async fn a_group_that_nobody_finishes_is_removed_by_upkeep_and_with_its_queue() 
     let (it, client) = wide().await;
     step(&client, begin(&client).await, 0).await.unwrap();
 
-    it.messages.maintain().await.unwrap();
+    it.messages.upkeep().await.unwrap();
     assert_eq!((it.count("reveille.consumer_group").await, it.count("reveille.cursor").await), (1, 2000), "not yet");
     client
         .execute("update reveille.consumer_group set created_at = created_at - interval '2 hours'", &[])
         .await
         .unwrap();
-    it.messages.maintain().await.unwrap();
-    it.messages.maintain().await.unwrap();
+    it.messages.upkeep().await.unwrap();
+    it.messages.upkeep().await.unwrap();
     assert_eq!((it.count("reveille.consumer_group").await, it.count("reveille.cursor").await), (0, 0));
 
     let begun = begin(&client).await;

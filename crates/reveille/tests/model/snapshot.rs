@@ -126,10 +126,10 @@ fn letter(row: &tokio_postgres::Row) -> Letter {
 }
 
 const HEADS: &str = "
-    select partition.name, head.next_seq - 1, head.fresh_at is not null
+    select partition.name, partition_row.next_seq - 1, partition_row.new_since is not null
     from reveille.queue
     join reveille.partition on partition.queue = queue.id
-    join reveille.head on head.partition = partition.id
+    join reveille.partition_row on partition_row.partition = partition.id
     where queue.name = $1";
 
 const CURSORS: &str = "

@@ -26,7 +26,7 @@ fn none_missed(nodes: &[Node]) {
 async fn until_parked(node: &Node, looks: u64) {
     let mut seen = 0;
     let mut looked = |event: &Event| {
-        seen += u64::from(matches!(event, Event::Looked { .. }));
+        seen += u64::from(matches!(event, Event::RoundEnded { .. }));
         seen >= looks
     };
     node.events.until(&mut looked).await;
@@ -42,7 +42,7 @@ async fn a_push_on_one_node_wakes_a_waiter_on_another() {
     nodes[0].push("mail", 1).await;
 
     assert!(matches!(waiting.await, Answer::Lease(taken) if taken.queue == "mail"));
-    assert_eq!(nodes[1].counters.rings(Cause::Notified), 1);
+    assert_eq!(nodes[1].counters.wakes(Cause::Notified), 1);
     none_missed(&nodes);
 }
 
@@ -54,7 +54,7 @@ async fn one_push_costs_one_look_on_each_of_four_nodes_with_sixty_four_waiters()
     for node in &nodes {
         until_parked(node, 1).await;
     }
-    let before: Vec<u64> = nodes.iter().map(|node| node.counters.all_looks()).collect();
+    let before: Vec<u64> = nodes.iter().map(|node| node.counters.all_rounds()).collect();
 
     nodes[0].push("mail", 1).await;
 
@@ -67,9 +67,10 @@ async fn one_push_costs_one_look_on_each_of_four_nodes_with_sixty_four_waiters()
     nodes[0].push("fence", 3).await;
     join_all(fence).await;
     for (node, before) in nodes.iter().zip(&before) {
-        let mail =
-            node.events.count(|event| matches!(event, Event::Looked { cause: Cause::Pushed | Cause::Notified, .. }));
-        let fences = node.counters.all_looks() - before - 1;
+        let mail = node
+            .events
+            .count(|event| matches!(event, Event::RoundEnded { cause: Cause::Pushed | Cause::Notified, .. }));
+        let fences = node.counters.all_rounds() - before - 1;
         assert!(mail <= 3 && fences <= 2, "{mail} looks for a hint, {fences} for the fence");
     }
     none_missed(&nodes);
@@ -158,7 +159,7 @@ async fn a_producer_in_plain_sql_wakes_a_waiter_when_it_commits() {
     let transaction = client.transaction().await.unwrap();
     transaction.execute("insert into todo (queue) values ('mail')", &[]).await.unwrap();
     transaction.execute("select pg_notify($1, E'hint\\ntodo mail')", &[&channel]).await.unwrap();
-    assert_eq!(nodes[0].counters.rings(Cause::Notified), 0, "nobody is woken before the commit");
+    assert_eq!(nodes[0].counters.wakes(Cause::Notified), 0, "nobody is woken before the commit");
     transaction.commit().await.unwrap();
 
     assert!(matches!(waiting.await, Answer::Lease(_)));
@@ -212,7 +213,7 @@ async fn a_flood_of_forged_delays_leaves_looks_bounded() {
     until_parked(&nodes[0], 1).await;
     plain_queue::add_silently(&database.client().await, "fence", 1, 2.0).await;
     let began = Instant::now();
-    let before = nodes[0].counters.all_looks();
+    let before = nodes[0].counters.all_rounds();
 
     let forged = "select pg_notify($1, E'hint\n' || string_agg('todo mail ' || n, E'\n'))
          from generate_series(1, 2000) as n group by n / 400";
@@ -220,7 +221,7 @@ async fn a_flood_of_forged_delays_leaves_looks_bounded() {
     database.client().await.execute(forged, &[&channel]).await.unwrap();
     nodes[0].take("fence").await;
 
-    let looks = nodes[0].counters.all_looks() - before;
+    let looks = nodes[0].counters.all_rounds() - before;
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
     let per_second = looks as f64 / began.elapsed().as_secs_f64();
     assert_eq!(nodes[0].database.wake_figures().heard, 2000);
@@ -252,7 +253,7 @@ async fn a_flood_of_forged_notifications_leaves_looks_bounded_and_the_node_well(
     let nodes = nodes(&database, 2).await;
     let _parked = nodes[1].ask("mail");
     until_parked(&nodes[1], 1).await;
-    let before = nodes[1].counters.all_looks();
+    let before = nodes[1].counters.all_rounds();
     let forger = database.client().await;
     let channel = nodes[1].database.hint_channel();
 
@@ -267,7 +268,7 @@ async fn a_flood_of_forged_notifications_leaves_looks_bounded_and_the_node_well(
     taken.await;
     let seconds = began.elapsed().as_secs_f64();
 
-    let looks = nodes[1].counters.all_looks() - before;
+    let looks = nodes[1].counters.all_rounds() - before;
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
     let per_second = looks as f64 / seconds;
     assert!(nodes[1].database.wake_figures().heard >= 4000);
@@ -281,7 +282,7 @@ async fn waiters_that_come_and_go_under_a_proven_link_do_not_look_again() {
     drop(nodes[0].ask("mail"));
     let _first = nodes[0].ask("mail");
     until_parked(&nodes[0], 1).await;
-    let looks = nodes[0].counters.looks(Outcome::Empty);
+    let looks = nodes[0].counters.rounds(Outcome::Empty);
 
     for _ in 0..1000 {
         drop(nodes[0].ask("mail"));
@@ -290,6 +291,6 @@ async fn waiters_that_come_and_go_under_a_proven_link_do_not_look_again() {
     nodes[0].push("fence", 1).await;
     fence.await;
 
-    assert!(nodes[0].counters.looks(Outcome::Empty) <= looks + 1, "only the fence looked");
+    assert!(nodes[0].counters.rounds(Outcome::Empty) <= looks + 1, "only the fence looked");
     none_missed(&nodes);
 }

@@ -41,7 +41,7 @@ async fn a_thousand_keys_and_sixteen_dispatchers_cost_one_statement_a_heartbeat_
     for (number, node) in nodes.iter().enumerate() {
         until_known_empty(node, 1000_usize.div_ceil(16) - usize::from(number >= 1000 % 16)).await;
     }
-    let looks = || nodes.iter().map(|node| node.counters.all_looks()).sum::<u64>();
+    let looks = || nodes.iter().map(|node| node.counters.all_rounds()).sum::<u64>();
     beats(&database, 1).await;
     let (looks_before, before) = (looks(), database.wake_figures().beats);
     admin.batch_execute("select pg_stat_statements_reset()").await.unwrap();
@@ -64,7 +64,7 @@ async fn a_thousand_keys_and_sixteen_dispatchers_cost_one_statement_a_heartbeat_
 async fn until_known_empty(node: &Node, keys: usize) {
     let mut looked = 0;
     let mut all = |event: &Event| {
-        if let Event::Looked { keys, .. } = event {
+        if let Event::RoundEnded { keys, .. } = event {
             looked += keys;
         }
         looked >= keys
@@ -90,7 +90,7 @@ async fn ten_thousand_waited_keys_fit_in_one_heartbeat() {
 
     plain_queue::add_silently(&database.client().await, "queue-9999", 1, 0.0).await;
 
-    events.until(|event| matches!(event, Event::Rung { cause: Cause::Due, .. })).await;
+    events.until(|event| matches!(event, Event::Woken { cause: Cause::Due, .. })).await;
     assert_eq!(events.count(broke), 0);
     way.close().await;
 }

@@ -151,7 +151,7 @@ async fn a_hint_that_was_never_sent_costs_one_heartbeat() {
     plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
 
     assert!(matches!(waiting.await, Answer::Lease(_)));
-    let found = node.events.count(|event| matches!(event, Event::Rung { cause: Cause::Due | Cause::Heartbeat, .. }));
+    let found = node.events.count(|event| matches!(event, Event::Woken { cause: Cause::Due | Cause::Heartbeat, .. }));
     assert!(found > 0);
 }
 
@@ -191,6 +191,6 @@ async fn the_long_pace_returns_after_a_loss() {
 
     terminate(&database.client().await, "listen").await;
 
-    events.until(|event| matches!(event, Event::Pace(change) if change.to.is_watchful())).await;
-    events.until(|event| matches!(event, Event::Pace(change) if !change.to.is_watchful())).await;
+    events.until(|event| matches!(event, Event::PollMode(change) if change.to.is_fallback())).await;
+    events.until(|event| matches!(event, Event::PollMode(change) if !change.to.is_fallback())).await;
 }

@@ -39,7 +39,7 @@ async fn a_peer_that_falls_silent_rings_everything_and_is_forgotten() {
         .await
         .unwrap();
 
-    events.until(|event| matches!(event, Event::Rung { cause: Cause::PeerLost, .. })).await;
+    events.until(|event| matches!(event, Event::Woken { cause: Cause::PeerLost, .. })).await;
 
     let beats = node.database.wake_figures().beats;
     while rows(&client).await > 1 {
@@ -61,7 +61,7 @@ async fn a_node_that_was_taken_for_dead_looks_at_everything_when_it_notices() {
 
         client.batch_execute(given_up).await.unwrap();
 
-        events.until(|event| matches!(event, Event::Rung { cause: Cause::Reconnected, .. })).await;
+        events.until(|event| matches!(event, Event::Woken { cause: Cause::Reconnected, .. })).await;
         assert_eq!(rows(&client).await, 1);
     }
     assert!(node.database.link().is_proven());

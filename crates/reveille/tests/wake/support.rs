@@ -23,7 +23,7 @@ pub(crate) async fn database() -> TestDatabase {
 
 /// Waits until the node has looked once and gone to sleep.
 pub(crate) async fn parked(node: &Node) {
-    node.events.until(|event| matches!(event, Event::Looked { .. })).await;
+    node.events.until(|event| matches!(event, Event::RoundEnded { .. })).await;
 }
 
 pub(crate) fn broke(event: &Event) -> bool {

@@ -9,7 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use prometheus::core::Collector as _;
 use reveille::exposition::{self, Exposition};
-use reveille::messages::LaneFigures;
+use reveille::messages::BatcherFigures;
 use reveille_wake::{Cause, Outcome};
 
 use crate::service::Service;
@@ -107,11 +107,17 @@ fn registry(page: &mut Exposition, service: &Service) {
             ("backed_off", messages.keys_backed_off as u64),
         ],
     );
-    let lanes = |value: fn(&LaneFigures) -> u64| messages.lanes.iter().map(move |lane| (lane.name, value(lane)));
-    page.by("reveille_lane_batches_total", "Batches by lane.", "lane", lanes(|lane| lane.batches));
-    page.by("reveille_lane_items_total", "Items of batches by lane.", "lane", lanes(|lane| lane.items));
-    page.by("reveille_lane_busy", "Whether a lane's connection is at work.", "lane", lanes(|lane| lane.busy.into()));
-    let watchful = messages.pace.is_watchful().into();
+    let batchers =
+        |value: fn(&BatcherFigures) -> u64| messages.batchers.iter().map(move |batcher| (batcher.name, value(batcher)));
+    page.by("reveille_lane_batches_total", "Batches by lane.", "lane", batchers(|batcher| batcher.batches));
+    page.by("reveille_lane_items_total", "Items of batches by lane.", "lane", batchers(|batcher| batcher.items));
+    page.by(
+        "reveille_lane_busy",
+        "Whether a lane's connection is at work.",
+        "lane",
+        batchers(|batcher| batcher.busy.into()),
+    );
+    let watchful = messages.poll_mode.is_fallback().into();
     page.one("reveille_pace_watchful", "1 while looks are made without being rung.", watchful);
     let states = ["off", "connecting", "proven", "stalled", "lost"];
     let states = states.map(|state| (state, u64::from(messages.link.name() == state)));
@@ -120,9 +126,9 @@ fn registry(page: &mut Exposition, service: &Service) {
 
 fn wake(page: &mut Exposition, service: &Service) {
     let (counters, database) = (&service.figures.wake, service.messages.database().wake_figures());
-    let rings = Cause::ALL.into_iter().map(|cause| (cause.name(), counters.rings(cause)));
+    let rings = Cause::ALL.into_iter().map(|cause| (cause.name(), counters.wakes(cause)));
     page.by("reveille_rings_total", "Rings by cause.", "cause", rings);
-    let looks = Outcome::ALL.into_iter().map(|outcome| (outcome.name(), counters.looks(outcome)));
+    let looks = Outcome::ALL.into_iter().map(|outcome| (outcome.name(), counters.rounds(outcome)));
     page.by("reveille_looks_total", "Looks by outcome.", "outcome", looks);
     page.one("reveille_missed_wakes_total", "Work that no ring had announced.", counters.missed());
     page.one("reveille_leases_returned_total", "Leases that found no taker.", counters.returned());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use prometheus::core::Metric as _;
-use reveille::messages::LaneFigures;
-use reveille_wake::{Outcome, Pace};
+use reveille::messages::BatcherFigures;
+use reveille_wake::{Outcome, PollMode};
 use serde_json::{Value, json};
 
 use super::answer;
@@ -16,10 +16,10 @@ use crate::service::Service;
 pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
     let (figures, messages) = (&service.figures, service.messages.figures());
     let wake = service.messages.database().wake_figures();
-    let free = messages.lanes.iter().filter(|lane| !lane.busy).count();
-    let (pace, because) = match messages.pace {
-        Pace::Long => ("long", None),
-        Pace::Watchful { because, .. } => ("watchful", Some(because.name())),
+    let free = messages.batchers.iter().filter(|batcher| !batcher.busy).count();
+    let (poll_mode, because) = match messages.poll_mode {
+        PollMode::Long => ("long", None),
+        PollMode::Fallback { because, .. } => ("watchful", Some(because.name())),
     };
     answer::ok(&json!({
         "server": "reveille",
@@ -34,14 +34,14 @@ pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
             "groupsBackedOff": messages.keys_backed_off,
         },
         "lanes": {
-            "connections": messages.lanes.len(),
+            "connections": messages.batchers.len(),
             "free": free,
-            "each": messages.lanes.iter().map(lane).collect::<Vec<_>>(),
+            "each": messages.batchers.iter().map(batcher).collect::<Vec<_>>(),
         },
-        "batching": batching(figures, &messages.lanes),
+        "batching": batching(figures, &messages.batchers),
         "wake": {
             "link": messages.link.name(),
-            "pace": pace,
+            "pace": poll_mode,
             "paceBecause": because,
             "latencyMs": latency(figures),
             "echoMs": wake.echo.as_secs_f64() * 1000.0,
@@ -74,32 +74,32 @@ pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
 
 fn looks(figures: &Figures) -> Value {
     json!({
-        "all": figures.wake.all_looks(),
+        "all": figures.wake.all_rounds(),
         "fruitful": figures.fruitful_looks(),
-        "empty": figures.wake.looks(Outcome::Empty),
-        "contended": figures.wake.looks(Outcome::Contended),
-        "failed": figures.wake.looks(Outcome::Failed),
+        "empty": figures.wake.rounds(Outcome::Empty),
+        "contended": figures.wake.rounds(Outcome::Contended),
+        "failed": figures.wake.rounds(Outcome::Failed),
         "leasesReturned": figures.wake.returned(),
     })
 }
 
-fn lane(lane: &LaneFigures) -> Value {
-    json!({ "name": lane.name, "batches": lane.batches, "items": lane.items, "busy": lane.busy })
+fn batcher(batcher: &BatcherFigures) -> Value {
+    json!({ "name": batcher.name, "batches": batcher.batches, "items": batcher.items, "busy": batcher.busy })
 }
 
 /// How much one statement carries: items in a batch of each kind of lane, and keys in a look.
-fn batching(figures: &Figures, lanes: &[LaneFigures]) -> Value {
+fn batching(figures: &Figures, batchers: &[BatcherFigures]) -> Value {
     let of = |prefix: &str| {
-        let lanes = lanes.iter().filter(|lane| lane.name.starts_with(prefix));
+        let batchers = batchers.iter().filter(|batcher| batcher.name.starts_with(prefix));
         let (items, batches) =
-            lanes.fold((0, 0), |(items, batches), lane| (items + lane.items, batches + lane.batches));
+            batchers.fold((0, 0), |(items, batches), batcher| (items + batcher.items, batches + batcher.batches));
         ratio(items, batches)
     };
     json!({
         "push": of("push"),
         "ack": of("ack"),
         "pop": ratio(figures.popped.read(), figures.fruitful_looks()),
-        "keysPerLook": ratio(figures.looked_keys.read(), figures.wake.all_looks()),
+        "keysPerLook": ratio(figures.looked_keys.read(), figures.wake.all_rounds()),
     })
 }
 

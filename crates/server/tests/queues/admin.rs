@@ -283,10 +283,10 @@ async fn repairs_of_the_books_are_told() {
     house.post("/api/v1/ack", ack(&message, "completed")).await;
     house.push("q", "2").await;
     assert_metrics(&house, &["reveille_repairs_total 0"]).await;
-    let broken = "update reveille.head set fresh_at = null; update reveille.cursor set due_at = null";
+    let broken = "update reveille.partition_row set new_since = null; update reveille.cursor set due_at = null";
     house.db.client().await.batch_execute(broken).await.unwrap();
 
-    house.handle.messages().maintain().await.unwrap();
+    house.handle.messages().upkeep().await.unwrap();
 
     assert_metrics(&house, &["reveille_repairs_total 1"]).await;
     assert_eq!(house.get("/api/v1/status").await.json()["messages"]["repairs"], 1);

@@ -34,7 +34,7 @@ async fn a_drain_lets_pushes_and_acks_in_hand_finish() {
     let message = house.get("/api/v1/pop/queue/q").await.messages()[0].clone();
     let mut holder = house.db.client().await;
     let held = holder.transaction().await.unwrap();
-    held.batch_execute("lock table reveille.head, reveille.cursor in access exclusive mode").await.unwrap();
+    held.batch_execute("lock table reveille.partition_row, reveille.cursor in access exclusive mode").await.unwrap();
     let mut pushing = house.client().connect().await;
     let body = r#"{"items":[{"queue":"q","payload":2}]}"#;
     pushing.write_all(&request("POST", "/api/v1/push", Some(body))).await.unwrap();

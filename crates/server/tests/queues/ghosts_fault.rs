@@ -126,7 +126,7 @@ async fn a_push_whose_client_sends_no_more_is_answered() {
     house.push("q", "1").await;
     let mut holder = house.db.client().await;
     let held = holder.transaction().await.unwrap();
-    held.batch_execute("lock table reveille.head in access exclusive mode").await.unwrap();
+    held.batch_execute("lock table reveille.partition_row in access exclusive mode").await.unwrap();
     let mut half = house.client().connect().await;
     half.write_all(&request("POST", "/api/v1/push", Some(r#"{"items":[{"queue":"q","payload":2}]}"#))).await.unwrap();
     house.until_blocked(1).await;

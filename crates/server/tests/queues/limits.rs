@@ -145,7 +145,7 @@ async fn what_takes_too_long_is_told_so_and_works_again_afterwards() {
     house.push("q", "1").await;
     let mut holder = house.db.client().await;
     let held = holder.transaction().await.unwrap();
-    held.batch_execute("lock table reveille.head in access exclusive mode").await.unwrap();
+    held.batch_execute("lock table reveille.partition_row in access exclusive mode").await.unwrap();
 
     let pushed = house.post("/api/v1/push", r#"{"items":[{"queue":"q","payload":2,"transactionId":"t"}]}"#).await;
     let popped = house.get("/api/v1/pop/queue/q").await;
@@ -180,7 +180,7 @@ async fn a_body_is_counted_until_its_request_is_answered() {
     house.push("q", "1").await;
     let mut holder = house.db.client().await;
     let held = holder.transaction().await.unwrap();
-    held.batch_execute("lock table reveille.head in access exclusive mode").await.unwrap();
+    held.batch_execute("lock table reveille.partition_row in access exclusive mode").await.unwrap();
     let item = |id: &str| {
         let payload = "x".repeat(40_000);
         format!(r#"{{"items":[{{"queue":"q","transactionId":"{id}","payload":"{payload}"}}]}}"#)

@@ -113,7 +113,7 @@ impl Node {
     /// When the dispatcher refuses.
     pub fn ask(&self, queue: &str) -> Ticket<Todo> {
         let until = Patience::Until(Instant::now() + Duration::from_secs(120));
-        self.handle.ask([queue.to_owned()], (), until).expect("the dispatcher takes a demand")
+        self.handle.request([queue.to_owned()], (), until).expect("the dispatcher takes a demand")
     }
 
     /// Waits for a row.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::{Answer, Desk, Patience};
 use crate::demand::Ticket;
-use crate::source::{LookFailed, Looked, Round, Source};
+use crate::source::{Round, RoundFailed, RoundResult, Source};
 
 /// 20,000 unless the build says otherwise.
 fn schedules() -> usize {
@@ -31,11 +31,11 @@ impl Drop for Lease {
 
 impl Source for Nothing {
     type Key = u8;
-    type Ask = ();
+    type Request = ();
     type Lease = Lease;
 
-    async fn look(&self, _round: Round<u8, ()>) -> Result<Looked<u8, Lease>, LookFailed> {
-        Err(LookFailed)
+    async fn claim(&self, _round: Round<u8, ()>) -> Result<RoundResult<u8, Lease>, RoundFailed> {
+        Err(RoundFailed)
     }
 
     async fn release(&self, _leases: Vec<Lease>) {}
@@ -43,8 +43,8 @@ impl Source for Nothing {
 
 fn stand(desk: &Arc<Desk<Nothing>>, until: Instant) -> Ticket<Nothing> {
     let keys: Arc<[u8]> = Arc::new([7]);
-    let asked = desk.demands().ask(keys, (), Patience::Until(until), until);
-    let (id, _) = asked.expect("there is room");
+    let waiting = desk.demands().request(keys, (), Patience::Until(until), until);
+    let (id, _) = waiting.expect("there is room");
     Ticket::new(Arc::clone(desk), id)
 }
 
@@ -93,7 +93,7 @@ fn a_client_that_goes_leaves_its_lease_behind() {
 
             let given = desk.demands().assign(id, Answer::Lease(Lease(Arc::clone(&dropped))));
             client.join().expect("the client ends");
-            let returned = desk.demands().take_news().returned;
+            let returned = desk.demands().take_changes().returned;
 
             let kept = usize::from(given.is_err()) + returned.len();
             assert_eq!((kept, dropped.load(Ordering::Relaxed)), (1, 0));
@@ -111,14 +111,14 @@ fn a_demand_that_meets_a_sleeping_dispatcher_is_seen() {
             let door = Arc::clone(&desk);
             let client = shuttle::thread::spawn(move || {
                 let keys: Arc<[u8]> = Arc::new([7]);
-                let asked = door.demands().ask(keys, (), Patience::Now, Instant::now());
-                asked.expect("there is room").1.into_iter().for_each(Waker::wake);
+                let waiting = door.demands().request(keys, (), Patience::Now, Instant::now());
+                waiting.expect("there is room").1.into_iter().for_each(Waker::wake);
             });
 
-            let news =
-                shuttle::future::block_on(std::future::poll_fn(|context| desk.demands().poll_news(context.waker())));
+            let changes =
+                shuttle::future::block_on(std::future::poll_fn(|context| desk.demands().poll_changes(context.waker())));
 
-            assert_eq!(news.arrived.len(), 1);
+            assert_eq!(changes.arrived.len(), 1);
             client.join().expect("the client ends");
         },
         schedules(),

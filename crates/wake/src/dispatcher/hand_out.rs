@@ -11,11 +11,15 @@ use std::sync::Arc;
 use super::Dispatcher;
 use super::round::Flight;
 use crate::demand::{Answer, DemandId};
-use crate::source::{Asked, Source};
+use crate::source::{Source, WaitingDemand};
 
 impl<S: Source> Dispatcher<S> {
     /// Everybody's own first, then what is left for those who still wait.
-    pub(super) fn hand_out(&mut self, asked: &[Asked<S::Key, S::Ask>], leases: Vec<(DemandId, S::Lease)>) {
+    pub(super) fn hand_out(
+        &mut self,
+        waiting: &[WaitingDemand<S::Key, S::Request>],
+        leases: Vec<(DemandId, S::Lease)>,
+    ) {
         let mut left = Vec::new();
         for (id, lease) in leases {
             if let Some(lease) = self.give(id, lease) {
@@ -23,10 +27,10 @@ impl<S: Source> Dispatcher<S> {
             }
         }
         for (id, lease) in left {
-            let keys = asked.iter().find(|asked| asked.id == id).map(|asked| Arc::clone(&asked.keys));
+            let keys = waiting.iter().find(|waiting| waiting.id == id).map(|waiting| Arc::clone(&waiting.keys));
             match keys {
                 Some(keys) => self.offer(&keys, lease),
-                None => self.homeless.push(lease),
+                None => self.lost.push(lease),
             }
         }
     }
@@ -48,7 +52,7 @@ impl<S: Source> Dispatcher<S> {
     pub(super) fn offer(&mut self, keys: &[S::Key], mut lease: S::Lease) {
         let others = self.desk.demands().waiting_under(keys.iter(), self.options.max_round);
         for other in others {
-            if !self.source.suits(&lease, &other.ask) {
+            if !self.source.suits(&lease, &other.request) {
                 continue;
             }
             match self.give(other.id, lease) {
@@ -56,7 +60,7 @@ impl<S: Source> Dispatcher<S> {
                 Some(back) => lease = back,
             }
         }
-        self.homeless.push(lease);
+        self.lost.push(lease);
     }
 
     /// Answers the demands that wanted one claim round: those of the round, if it was for all their
@@ -69,12 +73,12 @@ impl<S: Source> Dispatcher<S> {
         bare: &HashSet<&S::Key>,
         answer: impl Fn() -> Answer<S::Lease>,
     ) {
-        let looked: HashSet<&S::Key> = flight.keys.iter().map(|rung| &rung.key).collect();
-        let asked: HashSet<DemandId> = flight.asked.iter().map(|asked| asked.id).collect();
+        let result: HashSet<&S::Key> = flight.keys.iter().map(|woken| &woken.key).collect();
+        let waiting: HashSet<DemandId> = flight.waiting.iter().map(|waiting| waiting.id).collect();
         let mut demands = self.desk.demands();
         let mut wakers = Vec::new();
         for (id, keys) in demands.impatient(flight.newest) {
-            let answered = if asked.contains(&id) { &looked } else { bare };
+            let answered = if waiting.contains(&id) { &result } else { bare };
             if keys.iter().all(|key| answered.contains(key)) {
                 wakers.extend(demands.assign(id, answer()).ok().flatten());
             }

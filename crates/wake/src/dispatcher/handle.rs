@@ -14,7 +14,7 @@ use crate::desk::Desk;
 use crate::hub::Hub;
 use crate::link::Link;
 use crate::observe::Event;
-use crate::pace::Pace;
+use crate::poll_mode::PollMode;
 use crate::refused::Refused;
 use crate::source::Source;
 
@@ -31,7 +31,12 @@ impl<S: Source> DispatcherHandle<S> {
     }
 
     /// Waits in line for the keys.
-    pub fn ask(&self, keys: impl Into<Arc<[S::Key]>>, ask: S::Ask, patience: Patience) -> Result<Ticket<S>, Refused> {
+    pub fn request(
+        &self,
+        keys: impl Into<Arc<[S::Key]>>,
+        request: S::Request,
+        patience: Patience,
+    ) -> Result<Ticket<S>, Refused> {
         let now = clock::now();
         let keys = keys.into();
         let patience = match patience {
@@ -40,12 +45,12 @@ impl<S: Source> DispatcherHandle<S> {
             }
             Patience::Until(_) | Patience::Now => Patience::Now,
         };
-        let asked = if keys.is_empty() || keys.len() > DispatcherOptions::MAX_KEYS {
+        let waiting = if keys.is_empty() || keys.len() > DispatcherOptions::MAX_KEYS {
             Err(Refused::KeysOfDemand { limit: DispatcherOptions::MAX_KEYS })
         } else {
-            self.desk.demands().ask(keys, ask, patience, now)
+            self.desk.demands().request(keys, request, patience, now)
         };
-        let (id, dispatcher) = asked.inspect_err(|refused| self.hub.tell(Event::Refused(*refused)))?;
+        let (id, dispatcher) = waiting.inspect_err(|refused| self.hub.tell(Event::Refused(*refused)))?;
         if let Some(dispatcher) = dispatcher {
             dispatcher.wake();
         }
@@ -53,8 +58,8 @@ impl<S: Source> DispatcherHandle<S> {
     }
 
     /// The pace now, and why.
-    pub fn pace(&self) -> Pace {
-        self.desk.demands().pace
+    pub fn poll_mode(&self) -> PollMode {
+        self.desk.demands().poll_mode
     }
 
     /// How the hint source is.
@@ -83,6 +88,6 @@ impl<S: Source> Clone for DispatcherHandle<S> {
 
 impl<S: Source> fmt::Debug for DispatcherHandle<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DispatcherHandle").field("pace", &self.pace()).finish_non_exhaustive()
+        f.debug_struct("DispatcherHandle").field("pace", &self.poll_mode()).finish_non_exhaustive()
     }
 }

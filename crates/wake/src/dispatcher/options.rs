@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::backoff::BackoffOptions;
-use crate::pace_options::PaceOptions;
+use crate::poll_mode_options::PollModeOptions;
 
 /// How many claim rounds a wake costs while several demands wait for its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,10 +28,10 @@ pub struct DispatcherOptions {
     pub(crate) max_round: usize,
     pub(crate) max_wait: Duration,
     pub(crate) fallback_interval: Duration,
-    pub(crate) look_timeout: Duration,
+    pub(crate) round_timeout: Duration,
     pub(crate) contended_pause: Duration,
     pub(crate) delivery_timeout: Duration,
-    pub(crate) pace: PaceOptions,
+    pub(crate) poll_mode: PollModeOptions,
     pub(crate) backoff: BackoffOptions,
 }
 
@@ -49,10 +49,10 @@ impl Default for DispatcherOptions {
             max_round: 512,
             max_wait: Duration::from_secs(24 * 3600),
             fallback_interval: Duration::from_secs(300),
-            look_timeout: Duration::from_secs(60),
+            round_timeout: Duration::from_secs(60),
             contended_pause: Duration::from_millis(10),
             delivery_timeout: Duration::from_millis(100),
-            pace: PaceOptions::DEFAULT,
+            poll_mode: PollModeOptions::DEFAULT,
             backoff: BackoffOptions::default(),
         }
     }
@@ -105,8 +105,8 @@ impl DispatcherOptions {
 
     /// After what time a claim round that has not ended is given up as failed. Default: 60 s.
     #[must_use]
-    pub fn look_timeout(mut self, time: Duration) -> Self {
-        self.look_timeout = time;
+    pub fn round_timeout(mut self, time: Duration) -> Self {
+        self.round_timeout = time;
         self
     }
 
@@ -125,10 +125,10 @@ impl DispatcherOptions {
         self
     }
 
-    /// When and how often it polls. Default: [`PaceOptions::DEFAULT`].
+    /// When and how often it polls. Default: [`PollModeOptions::DEFAULT`].
     #[must_use]
-    pub fn pace(mut self, pace: PaceOptions) -> Self {
-        self.pace = pace;
+    pub fn poll_mode(mut self, poll_mode: PollModeOptions) -> Self {
+        self.poll_mode = poll_mode;
         self
     }
 

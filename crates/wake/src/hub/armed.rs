@@ -2,7 +2,7 @@
 //!
 //! Owns a [`Watch`] of one key. Promises that it cannot be used in the wrong order: an armed key
 //! that is not known to be empty is woken, so the first [`wait`](Armed::wait) says "claim"; a
-//! [`Look`] that is dropped puts its wake back. Every future here may be dropped at any await.
+//! [`Claim`] that is dropped puts its wake back. Every future here may be dropped at any await.
 //! Every wake of the key wakes everybody who waits for it: where many wait and one claim could
 //! serve them all, use a [`Dispatcher`](crate::Dispatcher).
 //!
@@ -35,14 +35,14 @@ pub struct Armed<K: Key> {
     watch: Watch<K>,
     key: K,
     /// Why the next claim is made if nothing wakes.
-    unrung: Cause,
+    unwoken: Cause,
 }
 
 impl<K: Key> Armed<K> {
     pub(super) fn new(hub: Hub<K>, key: K) -> Result<Self, Refused> {
         let mut watch = hub.watch();
         watch.arm(key.clone())?;
-        Ok(Self { hub, watch, key, unrung: Cause::Asked })
+        Ok(Self { hub, watch, key, unwoken: Cause::Asked })
     }
 
     /// The key.
@@ -52,43 +52,43 @@ impl<K: Key> Armed<K> {
 
     /// Whether a claim is due now. Not so for a newcomer whose key was found empty since its last
     /// wake while the link was proven.
-    pub fn must_look(&self) -> bool {
-        self.watch.is_rung()
+    pub fn must_claim(&self) -> bool {
+        self.watch.is_woken()
     }
 
     /// Sleeps until the key is woken, or until `until`. Returns at once if it was woken since the
     /// last claim began.
     pub async fn wait(&mut self, until: Instant) -> Waited {
-        if let Ok(cause) = tokio::time::timeout_at(clock::timer(until), self.rung()).await {
+        if let Ok(cause) = tokio::time::timeout_at(clock::timer(until), self.woken()).await {
             return Waited::Woken(cause);
         }
-        self.unrung = Cause::Fallback;
+        self.unwoken = Cause::Fallback;
         Waited::TimedOut
     }
 
     /// Sleeps until the key is woken, however long that takes.
-    pub async fn rung(&mut self) -> Cause {
-        self.watch.rung().await;
-        self.hub.board().woken(self.watch.id(), &self.key).map_or(self.unrung, |woken| woken.cause)
+    pub async fn woken(&mut self) -> Cause {
+        self.watch.woken().await;
+        self.hub.board().woken(self.watch.id(), &self.key).map_or(self.unwoken, |woken| woken.cause)
     }
 
     /// Begins a claim. It answers every wake so far; those that come later need another.
-    pub fn look(&mut self) -> Look<'_, K> {
-        let cause = self.watch.look_at(&self.key, self.unrung).map_or(self.unrung, |began| began.cause);
-        Look { armed: self, cause, ended: false }
+    pub fn claim(&mut self) -> Claim<'_, K> {
+        let cause = self.watch.begin(&self.key, self.unwoken).map_or(self.unwoken, |began| began.cause);
+        Claim { armed: self, cause, ended: false }
     }
 }
 
 /// A claim under way. Dropped without a word it counts as failed, and its wake is put back.
 #[derive(Debug)]
 #[must_use = "say what the claim found, or its wake is put back"]
-pub struct Look<'a, K: Key> {
+pub struct Claim<'a, K: Key> {
     armed: &'a mut Armed<K>,
     cause: Cause,
     ended: bool,
 }
 
-impl<K: Key> Look<'_, K> {
+impl<K: Key> Claim<'_, K> {
     /// Why it is made.
     pub const fn cause(&self) -> Cause {
         self.cause
@@ -103,17 +103,17 @@ impl<K: Key> Look<'_, K> {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        let Armed { hub, watch, key, unrung } = &mut *self.armed;
-        let missed = watch.looked(key, outcome);
-        hub.tell(Event::Looked { cause: self.cause, outcome, keys: 1 });
+        let Armed { hub, watch, key, unwoken } = &mut *self.armed;
+        let missed = watch.ended(key, outcome);
+        hub.tell(Event::RoundEnded { cause: self.cause, outcome, keys: 1 });
         if missed {
             hub.tell(Event::Missed { cause: self.cause });
         }
-        *unrung = Cause::Asked;
+        *unwoken = Cause::Asked;
     }
 }
 
-impl<K: Key> Drop for Look<'_, K> {
+impl<K: Key> Drop for Claim<'_, K> {
     fn drop(&mut self) {
         self.end(Outcome::Failed);
     }

@@ -92,7 +92,7 @@ impl<K: Key> Board<K> {
 
     /// The watch waits for the key no longer. A claim that is cut short has answered nothing.
     pub(crate) fn disarm(&mut self, watch: WatchId, key: &K, claim: Option<Began>, now: Instant) -> Wakes {
-        let failed = Ended { outcome: Outcome::Failed, told: false, at: now };
+        let failed = Ended { outcome: Outcome::Failed, announced: false, at: now };
         let wakes = claim.map(|claim| self.finish(watch, key, claim, failed).0).unwrap_or_default();
         let Some(entry) = self.entries.get_mut(key) else { return wakes };
         entry.disarm(watch);
@@ -104,15 +104,15 @@ impl<K: Key> Board<K> {
         wakes
     }
 
-    /// `told`: whether the place of the work was announced with the wake.
-    pub(crate) fn wake(&mut self, key: &K, woken: Woken, told: bool) -> Wakes {
+    /// `announced`: whether the place of the work was announced with the wake.
+    pub(crate) fn wake(&mut self, key: &K, woken: Woken, announced: bool) -> Wakes {
         let number = self.number();
         let Some(entry) = self.entries.get_mut(key) else { return Wakes::default() };
         if entry.waiters() == 0 {
             self.forget(key);
             return Wakes::default();
         }
-        let slept = entry.wake(woken, told, number);
+        let slept = entry.wake(woken, announced, number);
         self.list(key, slept)
     }
 

@@ -63,7 +63,7 @@ pub(crate) struct Began {
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     /// Whatever is left to claim is known to the one that claims next.
-    pub(crate) told: bool,
+    pub(crate) announced: bool,
     pub(crate) at: Instant,
 }
 
@@ -115,9 +115,9 @@ impl Entry {
         self.waiters.len()
     }
 
-    /// There may be work; `told` if its place was announced.
-    pub(crate) fn wake(&mut self, woken: Woken, told: bool, number: u64) -> Vec<WatchId> {
-        if !told {
+    /// There may be work; `announced` if its place was announced.
+    pub(crate) fn wake(&mut self, woken: Woken, announced: bool, number: u64) -> Vec<WatchId> {
+        if !announced {
             self.stretch = number;
         }
         self.wake_everybody(woken)
@@ -136,8 +136,8 @@ impl Entry {
     /// The claim ended. Answers with those that must claim, the waiter itself among them if it was
     /// woken meanwhile.
     pub(crate) fn finish(&mut self, watch: WatchId, claim: Began, end: Ended, number: u64) -> Vec<WatchId> {
-        let Ended { outcome, told, .. } = end;
-        if !(outcome.shows_no_more() || (told && outcome == Outcome::Filled)) {
+        let Ended { outcome, announced, .. } = end;
+        if !(outcome.shows_no_more() || (announced && outcome == Outcome::Filled)) {
             self.stretch = number;
         }
         let mut awake = Vec::new();

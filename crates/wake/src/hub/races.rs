@@ -14,11 +14,11 @@ fn a_due_that_meets_a_runner_falling_asleep_is_seen() {
     shuttle::check_random(
         || {
             let (hub, runner) = Hub::new(HubOptions::default());
-            hub.ring_after(1, DueSource::Announced, Duration::from_secs(30));
+            hub.wake_after(1, DueSource::Announced, Duration::from_secs(30));
             runner.compute_sleep();
             let other = hub.clone();
             let earlier = shuttle::thread::spawn(move || {
-                other.ring_after(2, DueSource::Announced, Duration::from_secs(2));
+                other.wake_after(2, DueSource::Announced, Duration::from_secs(2));
             });
 
             shuttle::future::block_on(runner.hurried());

@@ -34,11 +34,11 @@ impl<K: Key> Runner<K> {
         tokio::select! {
             biased;
             () = shutdown => {}
-            () = self.ring_dues() => {}
+            () = self.wake_dues() => {}
         }
     }
 
-    async fn ring_dues(&self) {
+    async fn wake_dues(&self) {
         loop {
             self.fire();
             let at = self.compute_sleep();
@@ -74,7 +74,7 @@ impl<K: Key> Runner<K> {
         }
         drop(board);
         for (cause, wakes) in fires {
-            self.hub.rung(cause, wakes);
+            self.hub.woke(cause, wakes);
         }
     }
 

@@ -23,7 +23,7 @@ use crate::refused::Refused;
 
 /// A key whose claim has begun, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RungKey<K> {
+pub struct WokenKey<K> {
     /// The key.
     pub key: K,
     /// Why it is claimed from.
@@ -84,12 +84,12 @@ impl<K: Key> Watch<K> {
     }
 
     /// Whether any key is woken.
-    pub fn is_rung(&self) -> bool {
+    pub fn is_woken(&self) -> bool {
         self.hub.board().watches.get(&self.id).is_some_and(|list| !list.woken.is_empty())
     }
 
     /// Sleeps until a key is woken. May be dropped at any time: the list stays.
-    pub async fn rung(&self) {
+    pub async fn woken(&self) {
         poll_fn(|context| {
             let mut board = self.hub.board();
             let Some(list) = board.watches.get_mut(&self.id) else { return Poll::Pending };
@@ -103,8 +103,8 @@ impl<K: Key> Watch<K> {
     }
 
     /// The woken keys and why, in the order of waking. Their claims begin with
-    /// [`look_at`](Self::look_at).
-    pub fn rung_keys(&self) -> Vec<(K, Cause)> {
+    /// [`begin`](Self::begin).
+    pub fn woken_keys(&self) -> Vec<(K, Cause)> {
         let board = self.hub.board();
         let listed = board.watches.get(&self.id).into_iter().flat_map(|list| &list.woken);
         let mut woken: Vec<_> = listed.filter_map(|key| Some((key.clone(), board.woken(self.id, key)?))).collect();
@@ -112,25 +112,25 @@ impl<K: Key> Watch<K> {
         woken.into_iter().map(|(key, woken)| (key, woken.cause)).collect()
     }
 
-    /// Begins a claim from a key: its wakes so far are answered by it. `unrung` is why, should it
+    /// Begins a claim from a key: its wakes so far are answered by it. `unwoken` is why, should it
     /// not be woken. Nothing if the key is not armed, or is being claimed from.
-    pub fn look_at(&mut self, key: &K, unrung: Cause) -> Option<RungKey<K>> {
+    pub fn begin(&mut self, key: &K, unwoken: Cause) -> Option<WokenKey<K>> {
         let claim = self.keys.get_mut(key).filter(|claim| claim.is_none())?;
-        *claim = self.hub.board().begin(self.id, key, unrung);
+        *claim = self.hub.board().begin(self.id, key, unwoken);
         let began = (*claim)?;
-        Some(RungKey { key: key.clone(), cause: began.cause, since: began.woken_at, stretch: began.stretch() })
+        Some(WokenKey { key: key.clone(), cause: began.cause, since: began.woken_at, stretch: began.stretch() })
     }
 
     /// Ends the claim from a key. A failed one puts its wake back, a filled one wakes again.
     /// Answers whether it was a missed wake: work that nothing had announced.
-    pub fn looked(&mut self, key: &K, outcome: Outcome) -> bool {
-        self.end(key, Ended { outcome, told: false, at: clock::now() })
+    pub fn ended(&mut self, key: &K, outcome: Outcome) -> bool {
+        self.end(key, Ended { outcome, announced: false, at: clock::now() })
     }
 
     /// Ends a claim that searched only where work was announced, in a stretch of which the rest is
     /// known. A filled one wakes again, in the same stretch.
     pub fn followed(&mut self, key: &K, outcome: Outcome) -> bool {
-        self.end(key, Ended { outcome, told: true, at: clock::now() })
+        self.end(key, Ended { outcome, announced: true, at: clock::now() })
     }
 
     fn end(&mut self, key: &K, end: Ended) -> bool {

@@ -18,7 +18,7 @@ fn rows_of_one_commit_reach_all_who_want_them() {
             let consumers: Vec<_> = (0..3)
                 .map(|_| {
                     let table = table.clone();
-                    thread::spawn(move || table.consume(Order::ArmThenLook))
+                    thread::spawn(move || table.consume(Order::ArmThenClaim))
                 })
                 .collect();
             table.push(3);
@@ -39,7 +39,7 @@ fn a_waiter_that_goes_while_it_is_rung_takes_no_ring_with_it() {
             let leaver = table.clone();
             let stayer = table.clone();
             let leaves = thread::spawn(move || leave_early(&leaver));
-            let stays = thread::spawn(move || stayer.consume(Order::ArmThenLook));
+            let stays = thread::spawn(move || stayer.consume(Order::ArmThenClaim));
             table.push(1);
             leaves.join().expect("it ends");
             stays.join().expect("it ends");
@@ -52,11 +52,11 @@ fn a_waiter_that_goes_while_it_is_rung_takes_no_ring_with_it() {
 /// interest.
 fn leave_early(table: &Table) {
     let mut armed = table.hub.arm(KEY).expect("there is room");
-    let look = armed.look();
+    let claim = armed.claim();
     let there_is_more = *table.rows.lock().expect("it ends") > 0;
-    look.found(if there_is_more { Outcome::Filled } else { Outcome::Empty });
+    claim.found(if there_is_more { Outcome::Filled } else { Outcome::Empty });
     for _ in 0..2 {
-        if is_rung(&mut armed) {
+        if is_woken(&mut armed) {
             break;
         }
         thread::yield_now();
@@ -64,8 +64,8 @@ fn leave_early(table: &Table) {
 }
 
 /// Polls once and drops the future, as `select!` does with the branch that loses.
-fn is_rung(armed: &mut Armed<u8>) -> bool {
-    matches!(pin!(armed.rung()).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(_))
+fn is_woken(armed: &mut Armed<u8>) -> bool {
+    matches!(pin!(armed.woken()).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(_))
 }
 
 /// B13: a look that fails, and a waiter that goes right after it.
@@ -79,11 +79,11 @@ fn a_look_that_fails_puts_its_ring_back_for_the_others() {
             let failing = thread::spawn(move || {
                 shuttle::future::block_on(async {
                     let mut armed = fails.hub.arm(KEY).expect("there is room");
-                    armed.rung().await;
-                    drop(armed.look());
+                    armed.woken().await;
+                    drop(armed.claim());
                 });
             });
-            let staying = thread::spawn(move || stays.consume(Order::ArmThenLook));
+            let staying = thread::spawn(move || stays.consume(Order::ArmThenClaim));
             table.push(1);
             failing.join().expect("it ends");
             staying.join().expect("it ends");
@@ -104,12 +104,12 @@ fn a_row_that_a_failed_look_gave_back_is_found() {
             let stays = table.clone();
             let failing = thread::spawn(move || {
                 let mut armed = fails.hub.arm(KEY).expect("there is room");
-                let look = armed.look();
+                let claim = armed.claim();
                 let taken = fails.take();
                 *fails.rows.lock().expect("it ends") += taken; // rolled back, and nobody rings for it
-                drop(look);
+                drop(claim);
             });
-            let staying = thread::spawn(move || stays.consume(Order::ArmThenLook));
+            let staying = thread::spawn(move || stays.consume(Order::ArmThenClaim));
             failing.join().expect("it ends");
             staying.join().expect("it ends");
         },

@@ -16,9 +16,9 @@ pub(crate) fn schedules() -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// As it should be.
-    ArmThenLook,
+    ArmThenClaim,
     /// As seed 000 did it: whatever commits in between is lost (B1).
-    LookThenArm,
+    ClaimThenArm,
 }
 
 #[derive(Clone)]
@@ -37,7 +37,7 @@ impl Table {
     /// Commits, then rings: a hint is only ever about what can already be seen.
     pub(crate) fn push(&self, rows: usize) {
         *self.rows.lock().expect("it ends") += rows;
-        self.hub.ring(&KEY, Cause::Pushed);
+        self.hub.wake(&KEY, Cause::Pushed);
     }
 
     pub(crate) fn take(&self) -> usize {
@@ -50,10 +50,10 @@ impl Table {
     /// Takes one row, however long that takes.
     pub(crate) fn consume(&self, order: Order) {
         shuttle::future::block_on(async {
-            let early = if order == Order::LookThenArm { self.take() } else { 0 };
+            let early = if order == Order::ClaimThenArm { self.take() } else { 0 };
             let mut armed = self.hub.arm(KEY).expect("there is room");
-            if order == Order::LookThenArm {
-                armed.look().found(Outcome::of(early, 1));
+            if order == Order::ClaimThenArm {
+                armed.claim().found(Outcome::of(early, 1));
             }
             if early == 0 {
                 self.consume_armed(&mut armed).await;
@@ -63,10 +63,10 @@ impl Table {
 
     pub(crate) async fn consume_armed(&self, armed: &mut Armed<u8>) {
         loop {
-            armed.rung().await;
-            let look = armed.look();
+            armed.woken().await;
+            let claim = armed.claim();
             let taken = self.take();
-            look.found(Outcome::of(taken, 1));
+            claim.found(Outcome::of(taken, 1));
             if taken > 0 {
                 return;
             }

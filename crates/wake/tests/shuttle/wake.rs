@@ -22,18 +22,18 @@ fn everybody_is_woken(order: Order) {
 
 #[test]
 fn no_ring_is_lost_between_look_and_wait() {
-    shuttle::check_random(|| everybody_is_woken(Order::ArmThenLook), schedules());
+    shuttle::check_random(|| everybody_is_woken(Order::ArmThenClaim), schedules());
 }
 
 #[test]
 fn a_few_preemptions_lose_no_ring_either() {
-    shuttle::check_pct(|| everybody_is_woken(Order::ArmThenLook), schedules(), 3);
+    shuttle::check_pct(|| everybody_is_woken(Order::ArmThenClaim), schedules(), 3);
 }
 
 /// B1: the same test catches the seed's order, so it would catch ours.
 #[test]
 fn arming_after_the_look_is_caught() {
-    caught(|| everybody_is_woken(Order::LookThenArm));
+    caught(|| everybody_is_woken(Order::ClaimThenArm));
 }
 
 fn caught(scenario: impl Fn() + Send + Sync + 'static) {
@@ -51,11 +51,11 @@ fn a_newcomer_that_need_not_look_misses_nothing() {
         || {
             let table = Table::new();
             table.push(1);
-            table.consume(Order::ArmThenLook); // leaves the key with a filled look: not clean
+            table.consume(Order::ArmThenClaim); // leaves the key with a filled look: not clean
             let first = table.clone();
-            let looker = thread::spawn(move || first.consume(Order::ArmThenLook));
+            let looker = thread::spawn(move || first.consume(Order::ArmThenClaim));
             let second = table.clone();
-            let newcomer = thread::spawn(move || second.consume(Order::ArmThenLook));
+            let newcomer = thread::spawn(move || second.consume(Order::ArmThenClaim));
             table.push(2);
             looker.join().expect("it ends");
             newcomer.join().expect("it ends");

@@ -21,7 +21,7 @@ fn a_watch_loses_no_ring_of_any_key() {
                     let (hub, rows) = (hub.clone(), Arc::clone(&rows));
                     thread::spawn(move || {
                         rows.lock().expect("it ends")[key] += 1;
-                        hub.ring(&key, Cause::Pushed);
+                        hub.wake(&key, Cause::Pushed);
                     })
                 })
                 .collect();
@@ -30,12 +30,12 @@ fn a_watch_loses_no_ring_of_any_key() {
             watch.arm(1).expect("there is room");
             let mut taken = 0;
             while taken < 2 {
-                shuttle::future::block_on(watch.rung());
-                for (key, _) in watch.rung_keys() {
+                shuttle::future::block_on(watch.woken());
+                for (key, _) in watch.woken_keys() {
                     watch.look_at(&key, Cause::More).expect("it is armed");
                     let found = std::mem::take(&mut rows.lock().expect("it ends")[key]);
                     taken += found;
-                    watch.looked(&key, Outcome::of(found, 10));
+                    watch.result(&key, Outcome::of(found, 10));
                 }
             }
             for push in pushes {
@@ -53,7 +53,7 @@ fn a_watch_that_goes_passes_its_rings_on() {
         || {
             let table = Table::new();
             let stays = table.clone();
-            let staying = thread::spawn(move || stays.consume(Order::ArmThenLook));
+            let staying = thread::spawn(move || stays.consume(Order::ArmThenClaim));
             let mut watch = table.hub.watch();
             watch.arm(KEY).expect("there is room");
             let producer = table.clone();

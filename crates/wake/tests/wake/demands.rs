@@ -22,7 +22,7 @@ async fn a_deadline_fires_while_a_look_hangs() {
     rig.store.stall();
     let begun = now();
 
-    assert_eq!(rig.ask("mail", ms(700)).await, Answer::Nothing);
+    assert_eq!(rig.request("mail", ms(700)).await, Answer::Nothing);
 
     assert!(now() - begun <= ms(702), "{:?}", now() - begun);
 }
@@ -33,7 +33,7 @@ async fn a_lease_for_somebody_who_has_gone_is_released() {
     let rig = Rig::new().await;
     rig.store.put("mail", [1]);
     rig.store.stall();
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
 
     drop(ticket);
@@ -50,8 +50,8 @@ async fn a_lease_for_somebody_who_has_gone_goes_to_the_next_it_suits() {
     rig.store.make_transferable();
     rig.store.put("mail", [1]);
     rig.store.stall();
-    let first = rig.ask("mail", secs(60));
-    let second = rig.ask("mail", secs(60));
+    let first = rig.request("mail", secs(60));
+    let second = rig.request("mail", secs(60));
     settle().await;
 
     drop(first);
@@ -65,7 +65,7 @@ async fn a_lease_for_somebody_who_has_gone_goes_to_the_next_it_suits() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_nobody_took_is_released() {
     let rig = Rig::new().await;
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
     rig.push("mail", [1]);
     settle().await;
@@ -80,7 +80,7 @@ async fn an_answer_nobody_took_is_released() {
 async fn a_demand_may_wait_under_several_keys() {
     let rig = Rig::new().await;
     let patience = Patience::Until(now() + secs(60));
-    let ticket = rig.door.ask(["mail", "letters", "parcels"], (), patience).unwrap();
+    let ticket = rig.door.request(["mail", "letters", "parcels"], (), patience).unwrap();
     settle().await;
 
     rig.push("parcels", [3]);
@@ -113,14 +113,14 @@ async fn demands_that_will_not_wait_are_all_answered_however_small_the_round() {
 #[tokio::test(start_paused = true)]
 async fn a_demand_that_will_not_wait_is_looked_for_under_all_its_keys() {
     let rig = Rig::new().await;
-    let _waits = rig.ask("mail", secs(60));
+    let _waits = rig.request("mail", secs(60));
     settle().await;
     rig.store.stall();
-    rig.hub.ring(&"mail", reveille_wake::Cause::Notified);
+    rig.hub.wake(&"mail", reveille_wake::Cause::Notified);
     settle().await;
-    rig.hub.ring(&"mail", reveille_wake::Cause::Notified); // the next look is called for before the demand is known
+    rig.hub.wake(&"mail", reveille_wake::Cause::Notified); // the next look is called for before the demand is known
     rig.store.put("parcels", [3]);
-    let ticket = rig.door.ask(["mail", "parcels"], (), Patience::Now).unwrap();
+    let ticket = rig.door.request(["mail", "parcels"], (), Patience::Now).unwrap();
 
     rig.store.go_on();
 
@@ -130,12 +130,12 @@ async fn a_demand_that_will_not_wait_is_looked_for_under_all_its_keys() {
 #[tokio::test(start_paused = true)]
 async fn limits_are_answered_with_values() {
     let rig = Rig::with(DispatcherOptions::default().max_demands(2), true).await;
-    let _first = rig.ask("mail", secs(60));
-    let _second = rig.ask("mail", secs(60));
+    let _first = rig.request("mail", secs(60));
+    let _second = rig.request("mail", secs(60));
 
-    assert_eq!(rig.door.ask(["mail"], (), Patience::Now).unwrap_err(), Refused::Waiters { limit: 2 });
+    assert_eq!(rig.door.request(["mail"], (), Patience::Now).unwrap_err(), Refused::Waiters { limit: 2 });
     let no_keys: [&str; 0] = [];
-    assert_eq!(rig.door.ask(no_keys, (), Patience::Now).unwrap_err(), Refused::KeysOfDemand { limit: 256 });
+    assert_eq!(rig.door.request(no_keys, (), Patience::Now).unwrap_err(), Refused::KeysOfDemand { limit: 256 });
     assert_eq!(rig.counters.refused(), 2);
 }
 
@@ -144,12 +144,12 @@ async fn shutdown_answers_everybody_and_gives_back_what_the_last_look_brought() 
     let mut rig = Rig::new().await;
     rig.store.put("mail", [1]);
     rig.store.stall();
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
 
     rig.stop();
     assert_eq!(ticket.await, Answer::Closed);
-    assert_eq!(rig.door.ask(["mail"], (), Patience::Now).unwrap_err(), Refused::Closed);
+    assert_eq!(rig.door.request(["mail"], (), Patience::Now).unwrap_err(), Refused::Closed);
     rig.store.go_on();
     rig.tasks.join_next().await.unwrap().unwrap();
 
@@ -159,7 +159,7 @@ async fn shutdown_answers_everybody_and_gives_back_what_the_last_look_brought() 
 #[tokio::test(start_paused = true)]
 async fn a_dispatcher_that_dies_leaves_nobody_waiting() {
     let mut rig = Rig::new().await;
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
 
     rig.tasks.abort_all();
@@ -170,7 +170,7 @@ async fn a_dispatcher_that_dies_leaves_nobody_waiting() {
 #[tokio::test(start_paused = true)]
 async fn keys_without_demand_are_not_waited_for() {
     let rig = Rig::new().await;
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
     assert_eq!(rig.hub.waited(), ["mail"]);
 
@@ -185,9 +185,9 @@ async fn where_nobody_waits_a_demand_is_answered_at_once() {
     let rig = Rig::with(DispatcherOptions::default().waits(false), true).await;
     let begun = now();
 
-    assert_eq!(rig.ask("mail", secs(30)).await, Answer::Nothing);
+    assert_eq!(rig.request("mail", secs(30)).await, Answer::Nothing);
     rig.store.put("mail", [1]);
-    assert_eq!(rig.ask("mail", secs(30)).await, Answer::Lease(1));
+    assert_eq!(rig.request("mail", secs(30)).await, Answer::Lease(1));
 
     assert_eq!(now(), begun);
 }
@@ -197,7 +197,7 @@ async fn a_wait_is_never_longer_than_max_wait() {
     let rig = Rig::with(DispatcherOptions::default().max_wait(secs(30)), true).await;
     let begun = now();
 
-    assert_eq!(rig.ask("mail", secs(600)).await, Answer::Nothing);
+    assert_eq!(rig.request("mail", secs(600)).await, Answer::Nothing);
 
     assert_eq!((now() - begun).as_secs(), 30);
 }

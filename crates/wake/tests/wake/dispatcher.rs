@@ -1,13 +1,13 @@
 //! The loop: rings, looks, dues, failures.
 
-use reveille_wake::{Answer, Cause, DispatcherOptions, Link, Outcome, Pace, PaceCause};
+use reveille_wake::{Answer, Cause, DispatcherOptions, FallbackCause, Link, Outcome, PollMode};
 
 use crate::rig::{Rig, leases, ms, now, proven, secs, settle};
 
 #[tokio::test(start_paused = true)]
 async fn a_push_wakes_a_waiting_demand() {
     let rig = Rig::new().await;
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
 
     rig.push("mail", [1]);
@@ -19,7 +19,7 @@ async fn a_push_wakes_a_waiting_demand() {
 #[tokio::test(start_paused = true)]
 async fn one_push_costs_one_look_for_any_number_of_demands() {
     let rig = Rig::new().await;
-    let tickets: Vec<_> = (0..64).map(|_| rig.ask("mail", secs(60))).collect();
+    let tickets: Vec<_> = (0..64).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
     let before = rig.store.looks();
 
@@ -36,7 +36,7 @@ async fn one_push_costs_one_look_for_any_number_of_demands() {
 #[tokio::test(start_paused = true)]
 async fn rows_of_one_commit_reach_as_many_demands_as_want_them() {
     let rig = Rig::with(DispatcherOptions::default().max_round(10), true).await;
-    let tickets: Vec<_> = (0..100).map(|_| rig.ask("mail", secs(60))).collect();
+    let tickets: Vec<_> = (0..100).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
     let begun = now();
 
@@ -55,7 +55,7 @@ async fn rows_of_one_commit_reach_as_many_demands_as_want_them() {
 async fn a_ring_during_a_look_forces_one_more_look() {
     let rig = Rig::new().await;
     rig.store.stall();
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
 
     rig.push("mail", [1]);
@@ -70,11 +70,11 @@ async fn a_ring_during_a_look_forces_one_more_look() {
 async fn a_demand_that_comes_during_a_look_is_looked_for() {
     let rig = Rig::with(DispatcherOptions::default(), false).await;
     rig.store.stall();
-    let first = rig.ask("mail", secs(60));
+    let first = rig.request("mail", secs(60));
     settle().await;
     rig.store.put("mail", [1, 2]);
 
-    let second = rig.ask("mail", secs(60));
+    let second = rig.request("mail", secs(60));
     rig.store.go_on();
 
     assert_eq!((first.await, second.await), (Answer::Lease(1), Answer::Lease(2)));
@@ -87,7 +87,7 @@ async fn a_due_row_is_handed_out_at_its_time() {
     rig.store.put_later("mail", 1, ms(5250)); // before start-up, as far as the dispatcher can tell
     let begun = now();
 
-    assert_eq!(rig.ask("mail", secs(60)).await, Answer::Lease(1));
+    assert_eq!(rig.request("mail", secs(60)).await, Answer::Lease(1));
 
     let late = now() - begun;
     assert!(late >= ms(5250) && late <= ms(5253), "{late:?}");
@@ -102,10 +102,10 @@ async fn every_due_is_handed_out_at_its_own_time() {
         rig.store.put_later("mail", row, ms(at));
     }
     rig.push("letters", [9]);
-    assert_eq!(rig.ask("letters", secs(60)).await, Answer::Lease(9));
+    assert_eq!(rig.request("letters", secs(60)).await, Answer::Lease(9));
 
     for (row, at) in [(1, 2000), (2, 5000), (3, 5500)] {
-        assert_eq!(rig.ask("mail", secs(60)).await, Answer::Lease(row));
+        assert_eq!(rig.request("mail", secs(60)).await, Answer::Lease(row));
         let late = now() - begun;
         assert!(late >= ms(at) && late <= ms(at + 3), "row {row} after {late:?}");
     }
@@ -116,7 +116,7 @@ async fn every_due_is_handed_out_at_its_own_time() {
 async fn a_due_that_finds_nothing_is_armed_again() {
     let rig = Rig::new().await;
     let begun = now();
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
     rig.hub.set_due("mail", reveille_wake::DueSource::Heartbeat, Some(secs(1)));
 
@@ -130,12 +130,12 @@ async fn a_due_that_finds_nothing_is_armed_again() {
 #[tokio::test(start_paused = true)]
 async fn failed_looks_are_repeated_at_the_watchful_pace_until_they_succeed() {
     let rig = Rig::new().await;
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
     rig.store.fail(true);
     rig.push("mail", [1]);
     settle().await;
-    assert!(matches!(rig.door.pace(), Pace::Watchful { because: PaceCause::LookFailed, .. }));
+    assert!(matches!(rig.door.poll_mode(), PollMode::Fallback { because: FallbackCause::RoundFailed, .. }));
     tokio::time::advance(secs(0)).await;
     let before = rig.store.looks();
     let begun = now();
@@ -156,13 +156,13 @@ async fn a_demand_whose_looks_all_failed_is_told_so() {
     let rig = Rig::new().await;
     rig.store.fail(true);
 
-    assert_eq!(rig.ask("mail", secs(2)).await, Answer::Failed);
+    assert_eq!(rig.request("mail", secs(2)).await, Answer::Failed);
     assert_eq!(rig.ask_now("mail").await, Answer::Failed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_look_that_hangs_is_given_up() {
-    let rig = Rig::with(DispatcherOptions::default().look_timeout(secs(5)), true).await;
+    let rig = Rig::with(DispatcherOptions::default().round_timeout(secs(5)), true).await;
     rig.store.stall();
     let begun = now();
 
@@ -177,7 +177,7 @@ async fn a_contended_key_is_looked_at_again_soon() {
     let rig = Rig::new().await;
     rig.store.put("mail", [1]);
     rig.store.hold("mail");
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
     let begun = now();
 
@@ -191,7 +191,7 @@ async fn a_contended_key_is_looked_at_again_soon() {
 #[tokio::test(start_paused = true)]
 async fn a_ring_beats_the_back_off() {
     let rig = Rig::with(DispatcherOptions::default(), false).await;
-    let ticket = rig.ask("mail", secs(600));
+    let ticket = rig.request("mail", secs(600));
     settle().await;
     for _ in 0..1000 {
         tokio::time::advance(ms(20)).await;
@@ -209,10 +209,10 @@ async fn a_ring_beats_the_back_off() {
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_hints_buys_a_bounded_number_of_looks() {
     let rig = Rig::new().await;
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
     for _ in 0..1000 {
-        rig.hub.ring(&"mail", Cause::Notified);
+        rig.hub.wake(&"mail", Cause::Notified);
         settle().await;
         tokio::time::advance(ms(1)).await;
     }
@@ -227,11 +227,11 @@ async fn a_flood_of_hints_buys_a_bounded_number_of_looks() {
 #[tokio::test(start_paused = true)]
 async fn while_the_link_is_lost_unannounced_work_is_found_by_watching() {
     let rig = Rig::new().await;
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
     rig.hub.set_link(Link::Lost { since: now(), attempts: 0 });
     settle().await;
-    assert!(matches!(rig.door.pace(), Pace::Watchful { because: PaceCause::LinkLost, .. }));
+    assert!(matches!(rig.door.poll_mode(), PollMode::Fallback { because: FallbackCause::LinkLost, .. }));
     tokio::time::advance(secs(5)).await;
     settle().await;
     let begun = now();
@@ -246,7 +246,7 @@ async fn while_the_link_is_lost_unannounced_work_is_found_by_watching() {
 #[tokio::test(start_paused = true)]
 async fn after_a_reconnect_everything_is_looked_at_and_the_long_pace_returns() {
     let rig = Rig::new().await;
-    let ticket = rig.ask("mail", secs(600));
+    let ticket = rig.request("mail", secs(600));
     settle().await;
     rig.hub.set_link(Link::Lost { since: now(), attempts: 0 });
     settle().await;
@@ -259,8 +259,8 @@ async fn after_a_reconnect_everything_is_looked_at_and_the_long_pace_returns() {
         settle().await;
     }
 
-    assert_eq!(rig.door.pace(), Pace::Long);
-    assert_eq!(rig.counters.looks(Outcome::Failed), 0);
+    assert_eq!(rig.door.poll_mode(), PollMode::Long);
+    assert_eq!(rig.counters.rounds(Outcome::Failed), 0);
     drop(ticket);
 }
 
@@ -278,5 +278,5 @@ async fn a_lost_link_is_seen_by_every_dispatcher() {
     first.hub.set_link(Link::Stalled { since: now() });
     settle().await;
 
-    assert!(first.door.pace().is_watchful() && second.pace().is_watchful());
+    assert!(first.door.poll_mode().is_fallback() && second.poll_mode().is_fallback());
 }

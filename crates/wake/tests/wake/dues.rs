@@ -7,7 +7,7 @@ use reveille_wake::{DueSource, Dues, Fired};
 
 use crate::rig::secs;
 
-const SOURCES: [DueSource; 4] = [DueSource::Looked, DueSource::Heartbeat, DueSource::Announced, DueSource::Lease];
+const SOURCES: [DueSource; 4] = [DueSource::Round, DueSource::Heartbeat, DueSource::Announced, DueSource::Lease];
 
 /// B4: in seed 000 nothing after the first timer was ever set.
 #[test]
@@ -42,10 +42,10 @@ fn replacing_one_leaves_the_others() {
     let start = Instant::now();
     let mut dues = Dues::new(100);
     dues.add("mail", DueSource::Announced, start + secs(1));
-    dues.replace("mail", DueSource::Looked, Some(start + secs(2)));
-    dues.replace("letters", DueSource::Looked, Some(start + secs(3)));
+    dues.replace("mail", DueSource::Round, Some(start + secs(2)));
+    dues.replace("letters", DueSource::Round, Some(start + secs(3)));
 
-    dues.replace("mail", DueSource::Looked, None);
+    dues.replace("mail", DueSource::Round, None);
 
     assert_eq!(dues.len(), 2);
     assert_eq!(dues.next(), Some(start + secs(1)));

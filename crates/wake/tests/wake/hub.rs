@@ -13,7 +13,7 @@ fn hub() -> Hub<&'static str> {
 /// Armed, looked at, empty: ready to sleep.
 pub(crate) fn waiter(hub: &Hub<&'static str>) -> Armed<&'static str> {
     let mut armed = hub.arm("mail").expect("there is room");
-    armed.look().found(Outcome::Empty);
+    armed.claim().found(Outcome::Empty);
     armed
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn waiter(hub: &Hub<&'static str>) -> Armed<&'static str> {
 async fn a_waiter_looks_before_it_can_sleep() {
     let mut armed = hub().arm("mail").unwrap();
 
-    assert!(armed.must_look());
+    assert!(armed.must_claim());
     assert_eq!(armed.wait(now() + secs(60)).await, Waited::Woken(Cause::Started));
 }
 
@@ -31,7 +31,7 @@ async fn a_ring_between_look_and_wait_is_kept() {
     let hub = hub();
     let mut armed = waiter(&hub);
 
-    hub.ring(&"mail", Cause::Pushed);
+    hub.wake(&"mail", Cause::Pushed);
 
     assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Pushed));
 }
@@ -42,9 +42,9 @@ async fn a_ring_during_a_look_asks_for_another() {
     let hub = hub();
     let mut armed = hub.arm("mail").unwrap();
 
-    let look = armed.look();
-    hub.ring(&"mail", Cause::Pushed);
-    look.found(Outcome::Empty);
+    let claim = armed.claim();
+    hub.wake(&"mail", Cause::Pushed);
+    claim.found(Outcome::Empty);
 
     assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Pushed));
 }
@@ -73,7 +73,7 @@ async fn a_ring_for_another_key_wakes_nobody() {
     let hub = hub();
     let mut armed = waiter(&hub);
 
-    hub.ring(&"letters", Cause::Pushed);
+    hub.wake(&"letters", Cause::Pushed);
 
     assert_eq!(armed.wait(now() + secs(1)).await, Waited::TimedOut);
 }
@@ -87,7 +87,7 @@ async fn a_wait_ends_at_its_time() {
     assert_eq!(armed.wait(begun + ms(250)).await, Waited::TimedOut);
 
     assert_eq!(now() - begun, ms(250));
-    assert_eq!(armed.look().cause(), Cause::Fallback);
+    assert_eq!(armed.claim().cause(), Cause::Fallback);
 }
 
 /// B10: a thousand hints for one busy waiter are one look, not a thousand stale tokens.
@@ -96,11 +96,11 @@ async fn many_rings_ask_for_one_look() {
     let hub = hub();
     let mut armed = waiter(&hub);
     for _ in 0..1000 {
-        hub.ring(&"mail", Cause::Notified);
+        hub.wake(&"mail", Cause::Notified);
     }
 
     assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Notified));
-    armed.look().found(Outcome::Empty);
+    armed.claim().found(Outcome::Empty);
 
     assert_eq!(armed.wait(now() + secs(1)).await, Waited::TimedOut);
 }
@@ -111,9 +111,9 @@ async fn ring_all_reaches_every_waited_key() {
     let hub = hub();
     let mut mail = waiter(&hub);
     let mut letters = hub.arm("letters").unwrap();
-    letters.look().found(Outcome::Empty);
+    letters.claim().found(Outcome::Empty);
 
-    hub.ring_all(Cause::PeerLost);
+    hub.wake_all(Cause::PeerLost);
 
     assert_eq!(mail.wait(now()).await, Waited::Woken(Cause::PeerLost));
     assert_eq!(letters.wait(now()).await, Waited::Woken(Cause::PeerLost));
@@ -124,11 +124,11 @@ async fn a_ring_wakes_everybody_once() {
     let hub = hub();
     let mut waiters = [waiter(&hub), waiter(&hub), waiter(&hub)];
 
-    hub.ring(&"mail", Cause::Pushed);
+    hub.wake(&"mail", Cause::Pushed);
 
     for armed in &mut waiters {
         assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Pushed));
-        armed.look().found(Outcome::Empty);
+        armed.claim().found(Outcome::Empty);
         assert_eq!(armed.wait(now()).await, Waited::TimedOut);
     }
 }
@@ -138,7 +138,7 @@ async fn rings_for_unknown_keys_leave_no_trace() {
     let (hub, _runner) = Hub::new(HubOptions::default());
 
     for key in 0..10_000_u32 {
-        hub.ring(&key, Cause::Notified);
+        hub.wake(&key, Cause::Notified);
     }
 
     assert_eq!(hub.keys(), 0);
@@ -163,7 +163,7 @@ async fn too_many_keys_are_refused_and_a_lingering_one_gives_way() {
     let (hub, _runner) = Hub::new(HubOptions::default().max_keys(2));
     hub.set_link(proven());
     let mut clean = hub.arm(1).unwrap();
-    clean.look().found(Outcome::Empty);
+    clean.claim().found(Outcome::Empty);
     drop(clean);
     let _second = hub.arm(2).unwrap();
     assert_eq!(hub.keys(), 2);

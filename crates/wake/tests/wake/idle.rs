@@ -1,6 +1,6 @@
 //! What waiting costs: looks per hour.
 
-use reveille_wake::{Answer, Dispatcher, DispatcherOptions, Hub, HubOptions, PaceOptions, Patience};
+use reveille_wake::{Answer, Dispatcher, DispatcherOptions, Hub, HubOptions, Patience, PollModeOptions};
 use tokio::task::JoinSet;
 
 use crate::rig::{Rig, SEED_001, Store, ms, now, proven, secs, settle};
@@ -8,8 +8,8 @@ use crate::rig::{Rig, SEED_001, Store, ms, now, proven, secs, settle};
 const KEYS: [&str; 4] = ["mail", "letters", "parcels", "cards"];
 
 /// B9: waiters that time out every 30 s and come back, for an hour.
-async fn looks_in_an_hour(pace: PaceOptions) -> usize {
-    let rig = Rig::with(DispatcherOptions::default().pace(pace), true).await;
+async fn looks_in_an_hour(poll_mode: PollModeOptions) -> usize {
+    let rig = Rig::with(DispatcherOptions::default().poll_mode(poll_mode), true).await;
     let begun = now();
     let mut tasks = JoinSet::new();
     for key in KEYS {
@@ -17,7 +17,7 @@ async fn looks_in_an_hour(pace: PaceOptions) -> usize {
         tasks.spawn(async move {
             while now() - begun < secs(3600) {
                 let patience = Patience::Until(now() + secs(30));
-                let ticket = door.ask([key], (), patience).expect("there is room");
+                let ticket = door.request([key], (), patience).expect("there is room");
                 assert_eq!(ticket.await, Answer::Nothing);
             }
         });
@@ -30,7 +30,7 @@ async fn looks_in_an_hour(pace: PaceOptions) -> usize {
 /// B9: one look at the start, then one fallback look for all keys every five minutes.
 #[tokio::test(start_paused = true)]
 async fn idle_costs_a_look_in_five_minutes_for_all_keys_together() {
-    let looks = looks_in_an_hour(PaceOptions::DEFAULT).await;
+    let looks = looks_in_an_hour(PollModeOptions::DEFAULT).await;
 
     assert!(looks <= 14, "{looks} looks in an hour");
 }
@@ -57,7 +57,7 @@ async fn a_thousand_keys_cost_no_more_than_one() {
         let (dispatcher, door) = Dispatcher::new(&hub, store.clone(), DispatcherOptions::default());
         tasks.spawn(dispatcher.run(std::future::pending()));
         let patience = Patience::Until(now() + secs(3600));
-        tickets.extend(names.iter().map(|name| door.ask([*name], (), patience).unwrap()));
+        tickets.extend(names.iter().map(|name| door.request([*name], (), patience).unwrap()));
     }
     settle().await;
     let before: usize = stores.iter().map(Store::looks).sum();

@@ -20,12 +20,12 @@ async fn work_found_by_a_fallback_look_is_a_missed_wake() {
     let counters = Arc::new(Counters::default());
     let (hub, _runner) = Hub::new(HubOptions::default().observer(counters.clone()));
     let mut armed = hub.arm("mail").unwrap();
-    armed.look().found(Outcome::UnderFilled);
+    armed.claim().found(Outcome::UnderFilled);
     assert_eq!(armed.wait(now() + ms(10)).await, Waited::TimedOut);
 
-    armed.look().found(Outcome::UnderFilled);
+    armed.claim().found(Outcome::UnderFilled);
 
-    assert_eq!((counters.missed(), counters.looks(Outcome::UnderFilled)), (1, 2));
+    assert_eq!((counters.missed(), counters.rounds(Outcome::UnderFilled)), (1, 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -33,23 +33,23 @@ async fn a_ring_during_the_fallback_look_announced_the_work_after_all() {
     let counters = Arc::new(Counters::default());
     let (hub, _runner) = Hub::new(HubOptions::default().observer(counters.clone()));
     let mut armed = hub.arm("mail").unwrap();
-    armed.look().found(Outcome::Empty);
+    armed.claim().found(Outcome::Empty);
     assert_eq!(armed.wait(now() + ms(10)).await, Waited::TimedOut);
 
-    let look = armed.look();
-    hub.ring(&"mail", Cause::Notified);
-    look.found(Outcome::UnderFilled);
+    let claim = armed.claim();
+    hub.wake(&"mail", Cause::Notified);
+    claim.found(Outcome::UnderFilled);
 
-    assert_eq!((counters.missed(), counters.rings(Cause::Notified)), (0, 1));
+    assert_eq!((counters.missed(), counters.wakes(Cause::Notified)), (0, 1));
 }
 
 #[test]
 fn an_observer_may_ring() {
     let (other, _runner) = Hub::new(HubOptions::default());
     let rings = other.clone();
-    let observer = Arc::new(move |_: &reveille_wake::Event| rings.ring(&1, Cause::Notified));
+    let observer = Arc::new(move |_: &reveille_wake::Event| rings.wake(&1, Cause::Notified));
     let (hub, _runner) = Hub::new(HubOptions::default().observer(observer));
     let _armed = other.arm(1).unwrap();
 
-    hub.ring(&1, Cause::Pushed);
+    hub.wake(&1, Cause::Pushed);
 }

@@ -12,7 +12,7 @@ async fn broadcast() -> Rig {
 async fn rounds_for_one_row(policy: Policy) -> Vec<usize> {
     let rig = Rig::with(DispatcherOptions::default().policy(policy), true).await;
     assert_eq!(rig.ask_now("mail").await, Answer::Nothing); // the key is known to be empty
-    let _tickets: Vec<_> = (0..8).map(|_| rig.ask("mail", secs(60))).collect();
+    let _tickets: Vec<_> = (0..8).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
     let before = rig.store.looks();
 
@@ -21,7 +21,7 @@ async fn rounds_for_one_row(policy: Policy) -> Vec<usize> {
 
     assert_eq!(before, 1);
     assert!(rig.store.looks_of("mail")[1..].iter().all(|(_, cause)| *cause == Cause::Pushed || *cause == Cause::More));
-    rig.store.asked().split_off(before)
+    rig.store.waiting().split_off(before)
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,7 +37,7 @@ async fn with_broadcast_every_waiting_demand_makes_a_round_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn with_broadcast_rows_of_one_commit_reach_as_many_demands_as_want_them() {
     let rig = broadcast().await;
-    let tickets: Vec<_> = (0..100).map(|_| rig.ask("mail", secs(60))).collect();
+    let tickets: Vec<_> = (0..100).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
 
     rig.push("mail", 0..100);
@@ -53,14 +53,14 @@ async fn with_broadcast_rows_of_one_commit_reach_as_many_demands_as_want_them() 
 async fn with_broadcast_a_ring_during_an_attempt_makes_everybody_try_again() {
     let rig = broadcast().await;
     assert_eq!(rig.ask_now("mail").await, Answer::Nothing);
-    let _tickets: Vec<_> = (0..3).map(|_| rig.ask("mail", secs(60))).collect();
+    let _tickets: Vec<_> = (0..3).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
     let before = rig.store.looks();
     rig.store.stall();
-    rig.hub.ring(&"mail", Cause::Notified);
+    rig.hub.wake(&"mail", Cause::Notified);
     settle().await;
 
-    rig.hub.ring(&"mail", Cause::Notified); // while the first of three attempts is under way
+    rig.hub.wake(&"mail", Cause::Notified); // while the first of three attempts is under way
     rig.store.go_on();
     settle().await;
 
@@ -70,7 +70,7 @@ async fn with_broadcast_a_ring_during_an_attempt_makes_everybody_try_again() {
 #[tokio::test(start_paused = true)]
 async fn with_broadcast_a_failed_attempt_is_made_again() {
     let rig = broadcast().await;
-    let (first, second) = (rig.ask("mail", secs(60)), rig.ask("mail", secs(60)));
+    let (first, second) = (rig.request("mail", secs(60)), rig.request("mail", secs(60)));
     settle().await;
     rig.store.fail(true);
     rig.push("mail", [1, 2]);
@@ -85,16 +85,16 @@ async fn with_broadcast_a_failed_attempt_is_made_again() {
 #[tokio::test(start_paused = true)]
 async fn with_broadcast_a_key_rung_without_a_pause_keeps_no_other_waiting() {
     let rig = broadcast().await;
-    let _flooded: Vec<_> = (0..8).map(|_| rig.ask("mail", secs(600))).collect();
-    let other = rig.ask("letters", secs(600));
+    let _flooded: Vec<_> = (0..8).map(|_| rig.request("mail", secs(600))).collect();
+    let other = rig.request("letters", secs(600));
     settle().await;
     let begun = now();
     rig.store.put("letters", [7]);
 
     let flood = async {
-        rig.hub.ring(&"letters", Cause::Notified);
+        rig.hub.wake(&"letters", Cause::Notified);
         loop {
-            rig.hub.ring(&"mail", Cause::Notified);
+            rig.hub.wake(&"mail", Cause::Notified);
             tokio::time::advance(ms(1)).await;
         }
     };
@@ -110,11 +110,11 @@ async fn with_broadcast_a_key_rung_without_a_pause_keeps_no_other_waiting() {
 #[tokio::test(start_paused = true)]
 async fn with_broadcast_a_flood_of_hints_buys_a_bounded_number_of_looks() {
     let rig = broadcast().await;
-    let _tickets: Vec<_> = (0..20).map(|_| rig.ask("mail", secs(60))).collect();
+    let _tickets: Vec<_> = (0..20).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
 
     for _ in 0..1000 {
-        rig.hub.ring(&"mail", Cause::Notified);
+        rig.hub.wake(&"mail", Cause::Notified);
         settle().await;
         tokio::time::advance(ms(1)).await;
     }
@@ -126,7 +126,7 @@ async fn with_broadcast_a_flood_of_hints_buys_a_bounded_number_of_looks() {
 #[tokio::test(start_paused = true)]
 async fn with_broadcast_demands_that_will_not_wait_are_all_answered() {
     let rig = broadcast().await;
-    let _waiting = rig.ask("mail", secs(60));
+    let _waiting = rig.request("mail", secs(60));
     settle().await;
     rig.push("mail", 0..3);
     let tickets: Vec<_> = (0..5).map(|_| rig.ask_now("mail")).collect();
@@ -144,11 +144,11 @@ async fn with_broadcast_dues_come_at_their_time_and_polling_finds_what_nobody_an
     let rig = broadcast().await;
     rig.store.put_later("mail", 1, ms(5250));
     let begun = now();
-    assert_eq!(rig.ask("mail", secs(60)).await, Answer::Lease(1));
+    assert_eq!(rig.request("mail", secs(60)).await, Answer::Lease(1));
     let late = now() - begun;
     assert!(late >= ms(5250) && late <= ms(5253), "{late:?}");
 
-    let ticket = rig.ask("mail", secs(60));
+    let ticket = rig.request("mail", secs(60));
     settle().await;
     rig.hub.set_link(Link::Lost { since: now(), attempts: 0 });
     settle().await;
@@ -162,11 +162,11 @@ async fn with_broadcast_dues_come_at_their_time_and_polling_finds_what_nobody_an
 async fn with_broadcast_a_demand_that_goes_makes_no_attempt() {
     let rig = broadcast().await;
     assert_eq!(rig.ask_now("mail").await, Answer::Nothing);
-    let tickets: Vec<_> = (0..3).map(|_| rig.ask("mail", secs(60))).collect();
+    let tickets: Vec<_> = (0..3).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
     let before = rig.store.looks();
     rig.store.stall();
-    rig.hub.ring(&"mail", Cause::Notified);
+    rig.hub.wake(&"mail", Cause::Notified);
     settle().await;
 
     drop(tickets);

@@ -18,8 +18,8 @@ fn hub() -> Hub<Key> {
 }
 
 /// Whether the waiter is rung; like a losing branch of `select!`, the future is dropped.
-fn is_rung(armed: &mut Armed<Key>) -> bool {
-    poll(&mut pin!(armed.rung())).is_ready()
+fn is_woken(armed: &mut Armed<Key>) -> bool {
+    poll(&mut pin!(armed.woken())).is_ready()
 }
 
 fn poll<F: Future>(future: &mut std::pin::Pin<&mut F>) -> Poll<F::Output> {
@@ -33,12 +33,12 @@ fn rows_of_one_commit_reach_as_many_as_want_them() {
     let mut waiters: Vec<_> = (0..100).map(|_| waiter(&hub)).collect();
     let mut rows = 100_usize;
 
-    hub.ring(&"mail", Cause::Pushed);
+    hub.wake(&"mail", Cause::Pushed);
     for armed in &mut waiters {
-        assert!(is_rung(armed), "{rows} rows left and nobody knows");
-        let look = armed.look();
+        assert!(is_woken(armed), "{rows} rows left and nobody knows");
+        let claim = armed.claim();
         rows -= 1;
-        look.found(Outcome::Filled);
+        claim.found(Outcome::Filled);
     }
 
     assert_eq!(rows, 0);
@@ -49,11 +49,11 @@ fn rows_of_one_commit_reach_as_many_as_want_them() {
 fn a_waiter_that_goes_before_its_look_takes_no_ring_with_it() {
     let hub = hub();
     let (first, mut second) = (waiter(&hub), waiter(&hub));
-    hub.ring(&"mail", Cause::Pushed);
+    hub.wake(&"mail", Cause::Pushed);
 
     drop(first);
 
-    assert!(is_rung(&mut second));
+    assert!(is_woken(&mut second));
 }
 
 /// B13: the future is dropped after it was woken and before it noticed.
@@ -62,12 +62,12 @@ fn a_wait_dropped_before_it_noticed_its_ring_is_rung_when_it_waits_again() {
     let hub = hub();
     let mut armed = waiter(&hub);
     {
-        let mut waiting = pin!(armed.rung());
+        let mut waiting = pin!(armed.woken());
         assert!(poll(&mut waiting).is_pending());
-        hub.ring(&"mail", Cause::Retry);
+        hub.wake(&"mail", Cause::Retry);
     }
 
-    assert_eq!(poll(&mut pin!(armed.rung())), Poll::Ready(Cause::Retry));
+    assert_eq!(poll(&mut pin!(armed.woken())), Poll::Ready(Cause::Retry));
 }
 
 /// B13: the database answered with an error. The others have looked for themselves, perhaps while
@@ -76,26 +76,26 @@ fn a_wait_dropped_before_it_noticed_its_ring_is_rung_when_it_waits_again() {
 fn a_failed_look_puts_its_ring_back_for_everybody() {
     let hub = hub();
     let (mut first, mut second) = (waiter(&hub), waiter(&hub));
-    hub.ring(&"mail", Cause::Due);
-    let look = first.look();
-    second.look().found(Outcome::Empty);
-    assert!(!is_rung(&mut second));
+    hub.wake(&"mail", Cause::Due);
+    let claim = first.claim();
+    second.claim().found(Outcome::Empty);
+    assert!(!is_woken(&mut second));
 
-    drop(look);
-    assert_eq!(poll(&mut pin!(first.rung())), Poll::Ready(Cause::Due));
+    drop(claim);
+    assert_eq!(poll(&mut pin!(first.woken())), Poll::Ready(Cause::Due));
     drop(first);
 
-    assert_eq!(poll(&mut pin!(second.rung())), Poll::Ready(Cause::Due));
+    assert_eq!(poll(&mut pin!(second.woken())), Poll::Ready(Cause::Due));
 }
 
 #[test]
 fn a_filled_look_of_a_lone_waiter_rings_itself_again() {
     let hub = hub();
     let mut armed = waiter(&hub);
-    hub.ring(&"mail", Cause::Pushed);
+    hub.wake(&"mail", Cause::Pushed);
 
-    armed.look().found(Outcome::Filled);
+    armed.claim().found(Outcome::Filled);
 
-    assert!(is_rung(&mut armed));
-    assert_eq!(armed.look().cause(), Cause::More);
+    assert!(is_woken(&mut armed));
+    assert_eq!(armed.claim().cause(), Cause::More);
 }

@@ -5,19 +5,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use reveille_wake::{
-    Answer, Cause, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, Hub, HubOptions, Link, LookFailed,
-    Looked, PaceCauses, PaceOptions, Patience, Round, Source, Ticket,
+    Answer, Cause, Counters, Dispatcher, DispatcherHandle, DispatcherOptions, FallbackCauses, Hub, HubOptions, Link,
+    Patience, PollModeOptions, Round, RoundFailed, RoundResult, Source, Ticket,
 };
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 
 /// Seed 001's aggressive mode: every reason there is, for a minute, every 50 ms.
-pub(crate) const SEED_001: PaceOptions = PaceOptions {
-    causes: PaceCauses::SEED_001,
+pub(crate) const SEED_001: PollModeOptions = PollModeOptions {
+    causes: FallbackCauses::SEED_001,
     minimum: secs(60),
     shortest: ms(50),
     longest: ms(50),
-    ..PaceOptions::DEFAULT
+    ..PollModeOptions::DEFAULT
 };
 
 pub(crate) type Key = &'static str;
@@ -57,7 +57,7 @@ struct Inside {
     later: Vec<(Instant, Key, Row)>,
     held: HashSet<Key>,
     looks: Vec<(Instant, Vec<(Key, Cause)>)>,
-    asked: Vec<usize>,
+    waiting: Vec<usize>,
     released: Vec<Row>,
     fails: bool,
     stalls: bool,
@@ -111,14 +111,14 @@ impl Store {
     pub(crate) fn looks_of(&self, key: Key) -> Vec<(Instant, Cause)> {
         let inside = self.inside();
         let of_key = |look: &(Instant, Vec<(Key, Cause)>)| {
-            look.1.iter().find(|(looked, _)| *looked == key).map(|(_, cause)| (look.0, *cause))
+            look.1.iter().find(|(result, _)| *result == key).map(|(_, cause)| (look.0, *cause))
         };
         inside.looks.iter().filter_map(of_key).collect()
     }
 
     /// For how many demands each look was.
-    pub(crate) fn asked(&self) -> Vec<usize> {
-        self.inside().asked.clone()
+    pub(crate) fn waiting(&self) -> Vec<usize> {
+        self.inside().waiting.clone()
     }
 
     pub(crate) fn released(&self) -> Vec<Row> {
@@ -128,14 +128,14 @@ impl Store {
 
 impl Source for Store {
     type Key = Key;
-    type Ask = ();
+    type Request = ();
     type Lease = Row;
 
-    async fn look(&self, round: Round<Key, ()>) -> Result<Looked<Key, Row>, LookFailed> {
-        let keys: Vec<(Key, Cause)> = round.keys.iter().map(|rung| (rung.key, rung.cause)).collect();
+    async fn claim(&self, round: Round<Key, ()>) -> Result<RoundResult<Key, Row>, RoundFailed> {
+        let keys: Vec<(Key, Cause)> = round.keys.iter().map(|woken| (woken.key, woken.cause)).collect();
         self.inside().looks.push((now(), keys));
-        self.inside().asked.push(round.asked.len());
-        let looked = self.inside().claim(&round);
+        self.inside().waiting.push(round.waiting.len());
+        let result = self.inside().claim(&round);
         loop {
             let gone_on = self.1.notified();
             if !self.inside().stalls {
@@ -143,7 +143,7 @@ impl Source for Store {
             }
             gone_on.await;
         }
-        if self.inside().fails { Err(LookFailed) } else { Ok(looked) }
+        if self.inside().fails { Err(RoundFailed) } else { Ok(result) }
     }
 
     async fn release(&self, leases: Vec<Row>) {
@@ -156,10 +156,10 @@ impl Source for Store {
 }
 
 impl Inside {
-    fn claim(&mut self, round: &Round<Key, ()>) -> Looked<Key, Row> {
-        let mut looked = Looked::default();
+    fn claim(&mut self, round: &Round<Key, ()>) -> RoundResult<Key, Row> {
+        let mut result = RoundResult::default();
         if self.fails {
-            return looked;
+            return result;
         }
         let now = now();
         for (at, key, row) in std::mem::take(&mut self.later) {
@@ -169,24 +169,28 @@ impl Inside {
                 self.later.push((at, key, row));
             }
         }
-        let free = |key: &Key| round.keys.iter().any(|rung| rung.key == *key) && !self.held.contains(key);
-        for asked in &round.asked {
-            let key =
-                asked.keys.iter().copied().filter(free).find(|key| self.ready.get(key).is_some_and(|r| !r.is_empty()));
+        let free = |key: &Key| round.keys.iter().any(|woken| woken.key == *key) && !self.held.contains(key);
+        for waiting in &round.waiting {
+            let key = waiting
+                .keys
+                .iter()
+                .copied()
+                .filter(free)
+                .find(|key| self.ready.get(key).is_some_and(|r| !r.is_empty()));
             let row = key.and_then(|key| self.ready.get_mut(key)?.pop_front());
-            looked.leases.extend(row.map(|row| (asked.id, row)));
+            result.leases.extend(row.map(|row| (waiting.id, row)));
         }
-        for rung in &round.keys {
-            let rest = self.ready.get(rung.key).is_some_and(|rows| !rows.is_empty());
-            if rest && self.held.contains(rung.key) {
-                looked.contended.push(rung.key);
+        for woken in &round.keys {
+            let rest = self.ready.get(woken.key).is_some_and(|rows| !rows.is_empty());
+            if rest && self.held.contains(woken.key) {
+                result.contended.push(woken.key);
             } else if rest {
-                looked.more.push(rung.key);
+                result.more.push(woken.key);
             }
-            let next = self.later.iter().filter(|later| later.1 == rung.key).map(|later| later.0).min();
-            looked.dues.extend(next.map(|at| (rung.key, at - now)));
+            let next = self.later.iter().filter(|later| later.1 == woken.key).map(|later| later.0).min();
+            result.dues.extend(next.map(|at| (woken.key, at - now)));
         }
-        looked
+        result
     }
 }
 
@@ -222,17 +226,17 @@ impl Rig {
         Self { hub, store, door, counters, tasks, stop: Some(stop) }
     }
 
-    pub(crate) fn ask(&self, key: Key, patience: Duration) -> Ticket<Store> {
-        self.door.ask([key], (), Patience::Until(now() + patience)).expect("there is room")
+    pub(crate) fn request(&self, key: Key, patience: Duration) -> Ticket<Store> {
+        self.door.request([key], (), Patience::Until(now() + patience)).expect("there is room")
     }
 
     pub(crate) fn ask_now(&self, key: Key) -> Ticket<Store> {
-        self.door.ask([key], (), Patience::Now).expect("there is room")
+        self.door.request([key], (), Patience::Now).expect("there is room")
     }
 
     pub(crate) fn push(&self, key: Key, rows: impl IntoIterator<Item = Row>) {
         self.store.put(key, rows);
-        self.hub.ring(&key, Cause::Pushed);
+        self.hub.wake(&key, Cause::Pushed);
     }
 
     pub(crate) fn stop(&mut self) {

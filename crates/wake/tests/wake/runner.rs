@@ -20,7 +20,7 @@ async fn a_due_rings_at_its_time_and_not_before() {
     let mut armed = waiter(&hub);
     let begun = now();
 
-    hub.ring_after("mail", DueSource::Announced, ms(1500));
+    hub.wake_after("mail", DueSource::Announced, ms(1500));
 
     assert_eq!(armed.wait(begun + secs(60)).await, Waited::Woken(Cause::Due));
     let late = now() - begun;
@@ -33,10 +33,10 @@ async fn an_earlier_due_shortens_the_sleep() {
     let (hub, _tasks) = running(HubOptions::default());
     let mut armed = waiter(&hub);
     let begun = now();
-    hub.ring_after("mail", DueSource::Announced, secs(30));
+    hub.wake_after("mail", DueSource::Announced, secs(30));
     settle().await; // the runner sleeps for thirty seconds now
 
-    hub.ring_after("mail", DueSource::Lease, secs(2));
+    hub.wake_after("mail", DueSource::Lease, secs(2));
 
     assert_eq!(armed.wait(begun + secs(60)).await, Waited::Woken(Cause::LeaseExpired));
     assert!(now() - begun <= ms(2002), "{:?}", now() - begun);
@@ -46,9 +46,9 @@ async fn an_earlier_due_shortens_the_sleep() {
 async fn a_due_taken_back_does_not_ring() {
     let (hub, _tasks) = running(HubOptions::default());
     let mut armed = waiter(&hub);
-    hub.set_due("mail", DueSource::Looked, Some(secs(2)));
+    hub.set_due("mail", DueSource::Round, Some(secs(2)));
 
-    hub.set_due("mail", DueSource::Looked, None);
+    hub.set_due("mail", DueSource::Round, None);
 
     assert_eq!(armed.wait(now() + secs(10)).await, Waited::TimedOut);
 }
@@ -58,7 +58,7 @@ async fn a_due_in_the_past_rings_at_once() {
     let (hub, _tasks) = running(HubOptions::default());
     let mut armed = waiter(&hub);
 
-    hub.ring_after("mail", DueSource::Announced, ms(0));
+    hub.wake_after("mail", DueSource::Announced, ms(0));
 
     assert_eq!(armed.wait(now() + secs(1)).await, Waited::Woken(Cause::Due));
 }
@@ -69,7 +69,7 @@ async fn grace_is_added_to_every_due() {
     let mut armed = waiter(&hub);
     let begun = now();
 
-    hub.ring_after("mail", DueSource::Announced, secs(1));
+    hub.wake_after("mail", DueSource::Announced, secs(1));
 
     assert_eq!(armed.wait(begun + secs(60)).await, Waited::Woken(Cause::Due));
     assert!(now() - begun >= ms(1100));
@@ -79,9 +79,9 @@ async fn grace_is_added_to_every_due() {
 async fn a_due_beyond_the_bound_rings_everything() {
     let (hub, _tasks) = running(HubOptions::default().max_dues(1));
     let mut armed = waiter(&hub);
-    hub.ring_after("letters", DueSource::Announced, secs(1));
+    hub.wake_after("letters", DueSource::Announced, secs(1));
 
-    hub.ring_after("mail", DueSource::Announced, secs(5));
+    hub.wake_after("mail", DueSource::Announced, secs(5));
 
     assert_eq!(armed.wait(now() + secs(60)).await, Waited::Woken(Cause::Due));
 }
@@ -90,7 +90,7 @@ async fn a_due_beyond_the_bound_rings_everything() {
 async fn a_delay_read_from_a_row_may_be_anything() {
     let (hub, _tasks) = running(HubOptions::default());
 
-    hub.ring_after("mail", DueSource::Announced, std::time::Duration::MAX);
+    hub.wake_after("mail", DueSource::Announced, std::time::Duration::MAX);
     settle().await;
 
     assert_eq!(hub.dues(), 1);
@@ -99,7 +99,7 @@ async fn a_delay_read_from_a_row_may_be_anything() {
 #[tokio::test(start_paused = true)]
 async fn the_runner_ends_when_asked() {
     let (hub, runner) = Hub::<u8>::new(HubOptions::default());
-    hub.ring_after(1, DueSource::Announced, secs(3600));
+    hub.wake_after(1, DueSource::Announced, secs(3600));
 
     runner.run(async {}).await;
 }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use reveille_wake::{
-    Answer, Cause, Dispatcher, DispatcherOptions, DueSource, Hub, HubOptions, Link, LookFailed, Looked, Outcome,
-    Patience, Round, Source, Stretch, Watch,
+    Answer, Cause, Dispatcher, DispatcherOptions, DueSource, Hub, HubOptions, Link, Outcome, Patience, Round,
+    RoundFailed, RoundResult, Source, Stretch, Watch,
 };
 use tokio::task::JoinSet;
 
@@ -22,7 +22,7 @@ fn watched(link: Link) -> (Hub<Key>, Watch<Key>) {
 
 fn look(watch: &mut Watch<Key>, outcome: Outcome) -> Option<Stretch> {
     let stretch = watch.look_at(&"mail", Cause::More).expect("it is armed").stretch;
-    watch.looked(&"mail", outcome);
+    watch.result(&"mail", outcome);
     stretch
 }
 
@@ -31,8 +31,8 @@ async fn rings_that_say_where_keep_the_stretch() {
     let (hub, mut watch) = watched(proven());
     let before = look(&mut watch, Outcome::Empty);
 
-    hub.ring_told(&"mail", Cause::Pushed);
-    hub.ring_told(&"mail", Cause::Notified);
+    hub.wake_announced(&"mail", Cause::Pushed);
+    hub.wake_announced(&"mail", Cause::Notified);
 
     assert!(before.is_some());
     assert_eq!(look(&mut watch, Outcome::UnderFilled), before);
@@ -44,9 +44,9 @@ async fn one_ring_that_does_not_say_where_ends_the_stretch() {
     let (hub, mut watch) = watched(proven());
     let before = look(&mut watch, Outcome::Empty);
 
-    hub.ring_told(&"mail", Cause::Pushed);
-    hub.ring(&"mail", Cause::Due);
-    hub.ring_told(&"mail", Cause::Pushed);
+    hub.wake_announced(&"mail", Cause::Pushed);
+    hub.wake(&"mail", Cause::Due);
+    hub.wake_announced(&"mail", Cause::Pushed);
 
     assert_ne!(look(&mut watch, Outcome::Empty), before);
 }
@@ -56,8 +56,8 @@ async fn one_ring_that_does_not_say_where_ends_the_stretch() {
 async fn a_ring_during_a_look_ends_the_stretch_of_that_look() {
     let (hub, mut watch) = watched(proven());
     let during = watch.look_at(&"mail", Cause::More).unwrap().stretch;
-    hub.ring(&"mail", Cause::Due);
-    watch.looked(&"mail", Outcome::Empty);
+    hub.wake(&"mail", Cause::Due);
+    watch.result(&"mail", Outcome::Empty);
 
     assert_ne!(look(&mut watch, Outcome::Empty), during);
 }
@@ -67,7 +67,7 @@ async fn everything_that_is_rung_ends_every_stretch() {
     let (hub, mut watch) = watched(proven());
     let before = look(&mut watch, Outcome::Empty);
 
-    hub.ring_all(Cause::PeerLost);
+    hub.wake_all(Cause::PeerLost);
 
     assert_ne!(look(&mut watch, Outcome::Empty), before);
 }
@@ -83,7 +83,7 @@ async fn a_look_that_leaves_something_ends_the_stretch_unless_it_knows_where() {
         let (_hub, mut watch) = watched(proven());
         let before = watch.look_at(&"mail", Cause::More).unwrap().stretch;
         watch.followed(&"mail", outcome);
-        assert_eq!(watch.is_rung(), outcome != Outcome::Contended);
+        assert_eq!(watch.is_woken(), outcome != Outcome::Contended);
         assert_eq!(look(&mut watch, Outcome::Empty) == before, stays, "{outcome:?}");
     }
 }
@@ -105,7 +105,7 @@ async fn a_key_that_was_forgotten_and_armed_again_has_another_stretch() {
     let before = look(&mut watch, Outcome::Empty);
 
     watch.disarm(&"mail");
-    hub.ring_told(&"mail", Cause::Pushed);
+    hub.wake_announced(&"mail", Cause::Pushed);
     watch.arm("mail").unwrap();
 
     assert_ne!(look(&mut watch, Outcome::Empty), before, "nobody was there to be told");
@@ -118,13 +118,13 @@ struct Follower(Arc<Mutex<Vec<Option<Stretch>>>>);
 
 impl Source for Follower {
     type Key = Key;
-    type Ask = ();
+    type Request = ();
     type Lease = ();
 
-    async fn look(&self, round: Round<Key, ()>) -> Result<Looked<Key, ()>, LookFailed> {
+    async fn claim(&self, round: Round<Key, ()>) -> Result<RoundResult<Key, ()>, RoundFailed> {
         let stretch = round.keys[0].stretch;
         self.seen().push(stretch);
-        Ok(Looked { followed: vec!["mail"], ..Looked::default() })
+        Ok(RoundResult { followed: vec!["mail"], ..RoundResult::default() })
     }
 
     async fn release(&self, _leases: Vec<()>) {}
@@ -157,12 +157,12 @@ impl Follower {
 #[tokio::test(start_paused = true)]
 async fn whoever_asks_for_an_answer_now_is_looked_for_everywhere() {
     let (hub, door, seen, _tasks) = following(DispatcherOptions::default());
-    let _waiting = door.ask(["mail"], (), Patience::Until(now() + secs(60))).unwrap();
+    let _waiting = door.request(["mail"], (), Patience::Until(now() + secs(60))).unwrap();
     settle().await;
-    hub.ring_told(&"mail", Cause::Pushed);
-    let asked = door.ask(["mail"], (), Patience::Now).unwrap();
+    hub.wake_announced(&"mail", Cause::Pushed);
+    let waiting = door.request(["mail"], (), Patience::Now).unwrap();
 
-    assert_eq!(asked.await, Answer::Nothing);
+    assert_eq!(waiting.await, Answer::Nothing);
     let seen = seen.stretches();
     assert!(seen[0].is_some());
     assert_eq!(seen.last(), Some(&None), "{seen:?}");
@@ -171,11 +171,11 @@ async fn whoever_asks_for_an_answer_now_is_looked_for_everywhere() {
 #[tokio::test(start_paused = true)]
 async fn the_fallback_looks_everywhere_even_when_a_ring_and_a_newcomer_meet_it() {
     let (hub, door, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(30)));
-    let _waiting = door.ask(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
+    let _waiting = door.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
     settle().await;
     tokio::time::advance(secs(30)).await;
-    hub.ring_told(&"mail", Cause::Pushed);
-    let _newcomer = door.ask(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
+    hub.wake_announced(&"mail", Cause::Pushed);
+    let _newcomer = door.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
     settle().await;
 
     let seen = seen.stretches();
@@ -185,10 +185,10 @@ async fn the_fallback_looks_everywhere_even_when_a_ring_and_a_newcomer_meet_it()
 #[tokio::test(start_paused = true)]
 async fn a_look_that_followed_what_it_was_told_leaves_the_dues_as_they_are() {
     let (hub, door, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(600)));
-    let _waiting = door.ask(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
+    let _waiting = door.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
     settle().await;
-    hub.set_due("mail", DueSource::Looked, Some(secs(20)));
-    hub.ring_told(&"mail", Cause::Pushed);
+    hub.set_due("mail", DueSource::Round, Some(secs(20)));
+    hub.wake_announced(&"mail", Cause::Pushed);
     settle().await;
     let before = seen.stretches();
 

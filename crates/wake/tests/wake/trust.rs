@@ -13,12 +13,12 @@ fn linked_hub() -> Hub<&'static str> {
 
 fn look(hub: &Hub<&'static str>, outcome: Outcome) -> Armed<&'static str> {
     let mut armed = hub.arm("mail").expect("there is room");
-    armed.look().found(outcome);
+    armed.claim().found(outcome);
     armed
 }
 
-fn newcomer_must_look(hub: &Hub<&'static str>) -> bool {
-    hub.arm("mail").expect("there is room").must_look()
+fn newcomer_must_claim(hub: &Hub<&'static str>) -> bool {
+    hub.arm("mail").expect("there is room").must_claim()
 }
 
 #[tokio::test(start_paused = true)]
@@ -26,10 +26,10 @@ async fn a_newcomer_need_not_look_at_what_is_known_to_be_empty() {
     let hub = linked_hub();
 
     drop(look(&hub, Outcome::Empty));
-    assert!(!newcomer_must_look(&hub));
+    assert!(!newcomer_must_claim(&hub));
 
     drop(look(&hub, Outcome::UnderFilled));
-    assert!(!newcomer_must_look(&hub));
+    assert!(!newcomer_must_claim(&hub));
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,9 +37,9 @@ async fn after_a_ring_a_newcomer_looks() {
     let hub = linked_hub();
     drop(look(&hub, Outcome::Empty));
 
-    hub.ring(&"mail", Cause::Pushed);
+    hub.wake(&"mail", Cause::Pushed);
 
-    assert!(newcomer_must_look(&hub));
+    assert!(newcomer_must_claim(&hub));
 }
 
 /// B20: "nothing for you" is not "nothing there".
@@ -48,7 +48,7 @@ async fn looks_that_do_not_show_emptiness_are_not_believed() {
     for outcome in [Outcome::Filled, Outcome::Contended, Outcome::Failed] {
         let hub = linked_hub();
         drop(look(&hub, outcome));
-        assert!(newcomer_must_look(&hub), "{outcome}");
+        assert!(newcomer_must_claim(&hub), "{outcome}");
     }
 }
 
@@ -58,9 +58,9 @@ async fn without_a_proven_link_everybody_looks() {
         let hub = linked_hub();
         drop(look(&hub, Outcome::Empty));
         hub.set_link(link);
-        assert!(newcomer_must_look(&hub), "{link:?}");
+        assert!(newcomer_must_claim(&hub), "{link:?}");
         drop(look(&hub, Outcome::Empty));
-        assert!(newcomer_must_look(&hub), "{link:?}");
+        assert!(newcomer_must_claim(&hub), "{link:?}");
     }
 }
 
@@ -70,12 +70,12 @@ async fn a_look_across_a_break_shows_nothing() {
     let hub = linked_hub();
     let mut armed = hub.arm("mail").unwrap();
 
-    let look = armed.look();
+    let claim = armed.claim();
     hub.set_link(Link::Lost { since: now(), attempts: 0 });
     hub.set_link(proven());
-    look.found(Outcome::Empty);
+    claim.found(Outcome::Empty);
 
-    assert!(newcomer_must_look(&hub));
+    assert!(newcomer_must_claim(&hub));
     assert_eq!(armed.wait(now()).await, Waited::Woken(Cause::Reconnected));
 }
 
@@ -85,10 +85,10 @@ async fn a_clean_key_is_forgotten_after_a_minute() {
     drop(look(&hub, Outcome::Empty));
 
     tokio::time::advance(secs(59)).await;
-    assert!(!newcomer_must_look(&hub));
+    assert!(!newcomer_must_claim(&hub));
     tokio::time::advance(secs(61)).await;
 
-    assert!(newcomer_must_look(&hub));
+    assert!(newcomer_must_claim(&hub));
 }
 
 /// A key known to be empty *now* has a row due later: when its time comes, the next newcomer looks.
@@ -98,14 +98,14 @@ async fn a_due_ends_the_belief() {
     hub.set_link(proven());
     let mut tasks = JoinSet::new();
     tasks.spawn(runner.run(std::future::pending()));
-    hub.set_due("mail", DueSource::Looked, Some(secs(5)));
+    hub.set_due("mail", DueSource::Round, Some(secs(5)));
     drop(look(&hub, Outcome::Empty));
-    assert!(!newcomer_must_look(&hub));
+    assert!(!newcomer_must_claim(&hub));
 
     tokio::time::advance(secs(6)).await;
     settle().await;
 
-    assert!(newcomer_must_look(&hub));
+    assert!(newcomer_must_claim(&hub));
 }
 
 /// The look that failed had rows locked which the other one skipped: its "empty" says nothing about
@@ -117,10 +117,10 @@ async fn a_look_beside_one_that_failed_or_was_contended_shows_nothing() {
         hub.set_link(proven());
         let (mut first, mut second) = (hub.arm("mail").unwrap(), hub.arm("mail").unwrap());
 
-        let (one, two) = (first.look(), second.look());
+        let (one, two) = (first.claim(), second.claim());
         one.found(other);
         two.found(Outcome::Empty);
 
-        assert!(newcomer_must_look(&hub), "{other}");
+        assert!(newcomer_must_claim(&hub), "{other}");
     }
 }

@@ -6,7 +6,7 @@ use crate::tree::{File, Tree};
 
 /// Code whose rustdoc and messages are judged, by the beginning of its path. `"crates/"` comes here
 /// when the code has been renamed.
-const CODE: &[&str] = &["xtask/src/"];
+const CODE: &[&str] = &["crates/", "chaos/src/", "bench/src/", "examples/", "xtask/src/"];
 
 const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "crates/wake/README.md"];
 /// It lists the retired words.

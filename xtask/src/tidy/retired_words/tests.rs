@@ -32,7 +32,7 @@ fn words_that_contain_a_retired_one_pass() {
 
 #[test]
 fn identifiers_and_paths_pass() {
-    let text = "`herald`, `hub.ring(key)`, [x](decisions/0015-looks.md), crates/wake/bell.rs, head.fresh_at, \
+    let text = "`herald`, `hub.wake(key)`, [x](decisions/0015-looks.md), crates/wake/bell.rs, head.fresh_at, \
                 reveille::ring, ring_latency\n\n```\nring the bell\n```\n";
 
     assert_eq!(faults(check, &[("docs/a.md", text)]), [""; 0]);

@@ -4,17 +4,17 @@
 -- newest segments: for people, who look at pages.
 -- locks:  nothing
 with place as materialized (
-  select head.partition, head.queue, head.first_seq
+  select partition_row.partition, partition_row.queue, partition_row.first_seq
   from {schema}.queue
-  join {schema}.head on head.queue = queue.id
-  join {schema}.partition on partition.id = head.partition
+  join {schema}.partition_row on partition_row.queue = queue.id
+  join {schema}.partition on partition.id = partition_row.partition
   where ($1::text is null or queue.name = $1)
     and ($2::text is null or queue.namespace = $2)
     and ($3::text is null or queue.task = $3)
     and ($4::text is null or partition.name = $4)
-    and ($5::timestamptz is null or head.last_at >= $5)
-    and head.next_seq > head.first_seq
-  order by head.last_at desc
+    and ($5::timestamptz is null or partition_row.last_at >= $5)
+    and partition_row.next_seq > partition_row.first_seq
+  order by partition_row.last_at desc
   limit 1000
 ), held as materialized (
   select place.queue, place.first_seq, newest.*

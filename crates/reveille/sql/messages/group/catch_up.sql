@@ -3,11 +3,11 @@
 -- partition looked at, and whether more may follow.
 -- locks:  the cursors, ascending; then the group's row
 with walked as materialized (
-  select head.partition, head.next_seq - 1 as newest
-  from {schema}.head
-  where head.queue = (select consumer_group.queue from {schema}.consumer_group where consumer_group.id = $1::int)
-    and head.partition > $2::int
-  order by head.partition
+  select partition_row.partition, partition_row.next_seq - 1 as newest
+  from {schema}.partition_row
+  where partition_row.queue = (select consumer_group.queue from {schema}.consumer_group where consumer_group.id = $1::int)
+    and partition_row.partition > $2::int
+  order by partition_row.partition
   limit $3::int
 ), behind as materialized (
   select walked.partition, walked.newest

@@ -3,17 +3,17 @@
 -- locks:  nothing
 select coalesce(sum(place.waiting), 0)::bigint as waiting, coalesce(sum(place.leased), 0)::bigint as leased
 from (
-  select greatest(head.next_seq - 1 - greatest(coalesce(cursor.committed, 0), head.first_seq - 1), 0) as waiting,
+  select greatest(partition_row.next_seq - 1 - greatest(coalesce(cursor.committed, 0), partition_row.first_seq - 1), 0) as waiting,
          case when cursor.lease_until > clock_timestamp()
-           then greatest(cursor.leased_through - greatest(cursor.committed, head.first_seq - 1), 0)
+           then greatest(cursor.leased_through - greatest(cursor.committed, partition_row.first_seq - 1), 0)
          end as leased
   from {schema}.queue
-  join {schema}.head on head.queue = queue.id
+  join {schema}.partition_row on partition_row.queue = queue.id
   left join {schema}.consumer_group on consumer_group.queue = queue.id and consumer_group.name = $2::text
   left join lateral (
     select cursor.committed, cursor.lease_until, cursor.leased_through
     from {schema}.cursor
-    where cursor.partition = head.partition and cursor.grp = consumer_group.id
+    where cursor.partition = partition_row.partition and cursor.grp = consumer_group.id
     limit 1
   ) as cursor on true
   where queue.name = $1::text

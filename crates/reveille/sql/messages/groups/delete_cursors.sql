@@ -2,10 +2,10 @@
 -- returns the last of them and how many cursors there were. Nothing is returned at the end.
 -- locks:  the cursors, ascending
 with walked as materialized (
-  select head.partition
-  from {schema}.head
-  where head.queue = $2::int and head.partition > $3::int
-  order by head.partition
+  select partition_row.partition
+  from {schema}.partition_row
+  where partition_row.queue = $2::int and partition_row.partition > $3::int
+  order by partition_row.partition
   limit $4::bigint
 ), doomed as materialized (
   select cursor.partition

@@ -6,17 +6,17 @@ select queue.name as queue, max(counted.waiting) as waiting, sum(counted.leases)
 from {schema}.queue
 join {schema}.consumer_group on consumer_group.queue = queue.id
 cross join lateral (
-  select coalesce(sum(greatest(head.next_seq - 1 - greatest(coalesce(cursor.committed, 0), head.first_seq - 1), 0)), 0)::bigint
+  select coalesce(sum(greatest(partition_row.next_seq - 1 - greatest(coalesce(cursor.committed, 0), partition_row.first_seq - 1), 0)), 0)::bigint
            as waiting,
          count(*) filter (where cursor.lease_until > clock_timestamp()) as leases
-  from {schema}.head
+  from {schema}.partition_row
   left join lateral (
     select cursor.committed, cursor.lease_until
     from {schema}.cursor
-    where cursor.partition = head.partition and cursor.grp = consumer_group.id
+    where cursor.partition = partition_row.partition and cursor.grp = consumer_group.id
     limit 1
   ) as cursor on true
-  where head.queue = consumer_group.queue
+  where partition_row.queue = consumer_group.queue
 ) as counted
 where queue.name = any ($1::text[])
 group by queue.name

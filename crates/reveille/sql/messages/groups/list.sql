@@ -22,17 +22,17 @@ cross join lateral (
          coalesce(sum(greatest(place.waiting, 0)), 0)::bigint as waiting, count(*) filter (where place.leased) as leases,
          min(oldest.at) as oldest_at
   from (
-    select head.partition, greatest(coalesce(cursor.committed, 0), head.first_seq - 1) as passed,
-           head.next_seq - 1 - greatest(coalesce(cursor.committed, 0), head.first_seq - 1) as waiting,
+    select partition_row.partition, greatest(coalesce(cursor.committed, 0), partition_row.first_seq - 1) as passed,
+           partition_row.next_seq - 1 - greatest(coalesce(cursor.committed, 0), partition_row.first_seq - 1) as waiting,
            cursor.lease_until > clock_timestamp() as leased
-    from {schema}.head
+    from {schema}.partition_row
     left join lateral (
       select cursor.committed, cursor.lease_until
       from {schema}.cursor
-      where cursor.partition = head.partition and cursor.grp = listed.id
+      where cursor.partition = partition_row.partition and cursor.grp = listed.id
       limit 1
     ) as cursor on true
-    where head.queue = listed.queue
+    where partition_row.queue = listed.queue
   ) as place
   left join lateral (
     select segment.at

@@ -12,13 +12,13 @@ with held as materialized (
 )
 update {schema}.cursor
 set lease_until = null,
-    upto = greatest(cursor.upto, head.next_seq - 1),
-    due_at = case when greatest(cursor.upto, head.next_seq - 1) > cursor.committed then clock_timestamp() end,
+    upto = greatest(cursor.upto, partition_row.next_seq - 1),
+    due_at = case when greatest(cursor.upto, partition_row.next_seq - 1) > cursor.committed then clock_timestamp() end,
     deliveries = greatest(cursor.deliveries - 1, 0)
 from held
-join {schema}.head on head.partition = held.partition
+join {schema}.partition_row on partition_row.partition = held.partition
 where cursor.partition = held.partition
   and cursor.grp = held.grp
   and cursor.nonce = held.nonce
   and cursor.lease_until is not null
-returning cursor.partition, cursor.grp, head.queue
+returning cursor.partition, cursor.grp, partition_row.queue

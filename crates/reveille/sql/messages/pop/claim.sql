@@ -50,24 +50,24 @@ with slot as materialized (
   select slot.consumer, slot.batch, slot.nonce as new_nonce, slot.auto, slot.o, seen.tid, held.*, slot.place
   from (select * from slot where slot.named is not null order by slot.named, slot.grp) as slot
   cross join lateral {schema}.cursor_of(slot.named, slot.grp) as seen
-  cross join lateral {schema}.head_of(slot.named) as head
+  cross join lateral {schema}.partition_row_of(slot.named) as partition_row
   cross join lateral (
     select cursor.*
     from {schema}.cursor
     where cursor.ctid = seen.tid
       -- A cursor that is due without a message is claimed too, so that its due time is cleared:
       -- otherwise consumers would be woken for it again and again.
-      and (head.next_seq - 1 > cursor.committed or cursor.due_at is not null)
+      and (partition_row.next_seq - 1 > cursor.committed or cursor.due_at is not null)
       and (cursor.due_at is null or cursor.due_at <= statement_timestamp())
     for update skip locked
   ) as held
 ), placed as materialized (
   -- `passed` is where the cursor stands once it has moved past retired and expired messages.
-  select candidate.*, head.queue, head.next_seq - 1 as newest, head.last_at,
+  select candidate.*, partition_row.queue, partition_row.next_seq - 1 as newest, partition_row.last_at,
          queue.lease, queue.delay, queue.window_buffer, queue.paused, queue.dead_letters, queue.max_deliveries,
          greatest(
            candidate.committed,
-           head.first_seq - 1,
+           partition_row.first_seq - 1,
            case when queue.ttl > '0' then (
              select segment.last_seq - segment.n
              from {schema}.segment
@@ -77,11 +77,11 @@ with slot as materialized (
              order by segment.last_seq
              limit 1
            ) end,
-           case when queue.ttl > '0' and head.last_at <= statement_timestamp() - queue.ttl then head.next_seq - 1 end
+           case when queue.ttl > '0' and partition_row.last_at <= statement_timestamp() - queue.ttl then partition_row.next_seq - 1 end
          ) as passed
   from (select * from due union all select * from named) as candidate
-  cross join lateral {schema}.head_of(candidate.partition) as head
-  join {schema}.queue on queue.id = head.queue
+  cross join lateral {schema}.partition_row_of(candidate.partition) as partition_row
+  join {schema}.queue on queue.id = partition_row.queue
 ), visible as materialized (
   select placed.*,
          -- A message that was claimed too often without an answer gets no other chance to kill a

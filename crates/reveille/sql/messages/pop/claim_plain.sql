@@ -59,15 +59,15 @@ with slot as materialized (
     for update skip locked
   ) as held
 ), leasable as materialized (
-  select candidate.*, queue.lease, head.next_seq - 1 as newest, ending.through
+  select candidate.*, queue.lease, partition_row.next_seq - 1 as newest, ending.through
   from (select * from due union all select * from named) as candidate
-  cross join lateral {schema}.head_of(candidate.partition) as head
-  join {schema}.queue on queue.id = head.queue
+  cross join lateral {schema}.partition_row_of(candidate.partition) as partition_row
+  join {schema}.queue on queue.id = partition_row.queue
   cross join lateral {schema}.lease_end(
-    candidate.partition, candidate.committed, least(candidate.batch, head.next_seq - 1 - candidate.committed), $7::bigint
+    candidate.partition, candidate.committed, least(candidate.batch, partition_row.next_seq - 1 - candidate.committed), $7::bigint
   ) as ending
-  where head.next_seq - 1 > candidate.committed
-    and head.first_seq - 1 <= candidate.committed
+  where partition_row.next_seq - 1 > candidate.committed
+    and partition_row.first_seq - 1 <= candidate.committed
     and queue.delay = '0'
     and queue.window_buffer = '0'
     and queue.ttl = '0'

@@ -17,8 +17,8 @@ select asked.o::int as o,
        coalesce(queue.delay = '0' and queue.window_buffer = '0' and queue.ttl = '0', false) as plain,
        extract(epoch from clock_timestamp() - statement_timestamp())::float8 as took_s,
        pg_stat_get_xact_tuples_returned($reveille${schema}.cursor_due$reveille$::regclass)
-         + pg_stat_get_xact_tuples_returned($reveille${schema}.head_fresh$reveille$::regclass) - before.entries as entries,
-       least(soonest.due_at, fresh.fresh_at, statement_timestamp() - interval '1 second') as place
+         + pg_stat_get_xact_tuples_returned($reveille${schema}.partition_row_new$reveille$::regclass) - before.entries as entries,
+       least(soonest.due_at, new_partition.new_since, statement_timestamp() - interval '1 second') as place
 from unnest($1::int[], $2::int[], $3::timestamptz[]) with ordinality as asked (grp, partition, since, o)
 cross join lateral (
   select coalesce((select switch.engaged from {schema}.switch where switch.name = 'pop_paused'), false) as engaged
@@ -33,7 +33,7 @@ left join lateral (
 cross join lateral (
   select asked.o,
          pg_stat_get_xact_tuples_returned($reveille${schema}.cursor_due$reveille$::regclass)
-           + pg_stat_get_xact_tuples_returned($reveille${schema}.head_fresh$reveille$::regclass) as entries
+           + pg_stat_get_xact_tuples_returned($reveille${schema}.partition_row_new$reveille$::regclass) as entries
 ) as before
 left join lateral (
   select cursor.due_at
@@ -47,12 +47,12 @@ left join lateral (
   limit 1
 ) as soonest on asked.partition is null
 left join lateral (
-  select head.fresh_at
-  from {schema}.head
-  where head.queue = queue.id
+  select partition_row.new_since
+  from {schema}.partition_row
+  where partition_row.queue = queue.id
     and before.entries >= 0
-    and head.fresh_at between asked.since and 'infinity'
-  order by head.fresh_at
+    and partition_row.new_since between asked.since and 'infinity'
+  order by partition_row.new_since
   limit 1
-) as fresh on asked.partition is null
+) as new_partition on asked.partition is null
 left join lateral {schema}.cursor_of(asked.partition, asked.grp) as named on true

@@ -9,7 +9,7 @@ with waited as (
     with ordinality
     as waited (queue, grp, partition, queue_name, partition_name, newest, namespace, task, ordinal)
 )
-select waited.ordinal, extract(epoch from least(cursor.due_at, fresh.due_at, sent.due_at) - clock_timestamp()) as due_s
+select waited.ordinal, extract(epoch from least(cursor.due_at, new_partition.due_at, sent.due_at) - clock_timestamp()) as due_s
 from waited
 join {schema}.queue on queue.id = waited.queue and not queue.paused
 left join lateral (
@@ -22,14 +22,14 @@ left join lateral (
   limit 1
 ) as cursor on true
 left join lateral (
-  select greatest(head.fresh_at + queue.delay, head.last_at + queue.window_buffer) as due_at
-  from {schema}.head
-  where head.queue = waited.queue
-    and head.fresh_at is not null
-    and (waited.partition is null or head.partition = waited.partition)
-  order by head.fresh_at
+  select greatest(partition_row.new_since + queue.delay, partition_row.last_at + queue.window_buffer) as due_at
+  from {schema}.partition_row
+  where partition_row.queue = waited.queue
+    and partition_row.new_since is not null
+    and (waited.partition is null or partition_row.partition = waited.partition)
+  order by partition_row.new_since
   limit 1
-) as fresh on true
+) as new_partition on true
 left join lateral (
   select outbox.at as due_at
   from {schema}.outbox
@@ -38,7 +38,7 @@ left join lateral (
   limit 1
 ) as sent on true
 where waited.grp is not null
-  and least(cursor.due_at, fresh.due_at, sent.due_at) < clock_timestamp() + make_interval(secs => {horizon})
+  and least(cursor.due_at, new_partition.due_at, sent.due_at) < clock_timestamp() + make_interval(secs => {horizon})
   and not exists (select from {schema}.switch where switch.name = 'pop_paused' and switch.engaged)
 union all
 select waited.ordinal, -1

@@ -42,7 +42,7 @@
 -- transaction elsewhere is held open all versions are there. A head that somebody wrote while this
 -- waited for its lock does not lie where this saw it, and is written by its key.
 -- locks:  the heads, ascending; the dedup rows of the keys
--- plan:   index scan backward using head_place
+-- plan:   index scan backward using partition_row_partition
 with early as materialized (
   -- Names are compared as a range: where one queue has most rows of the outbox, PostgreSQL would
   -- read all of them to find that another has none.
@@ -84,12 +84,12 @@ with early as materialized (
     order by pushed.target
   ) as pushed
   cross join lateral (
-    select head.ctid as tid, head.*,
-           greatest(head.span_to - head.span_from + 1, head.next_seq - 1 - head.span_to) >= 16 as span_is_full
-    from {schema}.head
-    where head.partition <= pushed.target
-      and (head.partition, head.queue) >= (pushed.target, 0)
-    order by head.partition desc
+    select partition_row.ctid as tid, partition_row.*,
+           greatest(partition_row.span_to - partition_row.span_from + 1, partition_row.next_seq - 1 - partition_row.span_to) >= 16 as span_is_full
+    from {schema}.partition_row
+    where partition_row.partition <= pushed.target
+      and (partition_row.partition, partition_row.queue) >= (pushed.target, 0)
+    order by partition_row.partition desc
     limit 1
     for update
   ) as held
@@ -159,7 +159,7 @@ with early as materialized (
   -- gives way to the next, which begins with new keys.
   select locked.tid, locked.partition, locked.next_seq - 1 as before,
          locked.next_seq + locked.messages as next_seq,
-         coalesce(locked.fresh_at, clock_timestamp()) as fresh_at,
+         coalesce(locked.new_since, clock_timestamp()) as new_since,
          greatest(locked.last_at, clock_timestamp()) as last_at,
          greatest(locked.key_high, locked.high) as key_high,
          case when not locked.opens_span then locked.span_from when has_new.keys then locked.next_seq end as span_from,
@@ -172,23 +172,23 @@ with early as materialized (
   cross join lateral (select locked.least_new is not null as keys) as has_new
   where checked.is_new
 ), in_place as (
-  update {schema}.head
-  set (next_seq, fresh_at, last_at, key_high, span_from, span_to, span_low, span_high)
-    = (moved.next_seq, moved.fresh_at, moved.last_at, moved.key_high,
+  update {schema}.partition_row
+  set (next_seq, new_since, last_at, key_high, span_from, span_to, span_low, span_high)
+    = (moved.next_seq, moved.new_since, moved.last_at, moved.key_high,
        moved.span_from, moved.span_to, moved.span_low, moved.span_high)
   from moved
-  where head.ctid = moved.tid
-  returning head.partition, moved.before, head.last_at
+  where partition_row.ctid = moved.tid
+  returning partition_row.partition, moved.before, partition_row.last_at
 ), by_key as (
-  update {schema}.head
-  set (next_seq, fresh_at, last_at, key_high, span_from, span_to, span_low, span_high)
-    = (moved.next_seq, moved.fresh_at, moved.last_at, moved.key_high,
+  update {schema}.partition_row
+  set (next_seq, new_since, last_at, key_high, span_from, span_to, span_low, span_high)
+    = (moved.next_seq, moved.new_since, moved.last_at, moved.key_high,
        moved.span_from, moved.span_to, moved.span_low, moved.span_high)
   from moved
   where (select count(*) from in_place) < cardinality($3::int[])
-    and head.partition = any (array(select moved.partition from moved except select in_place.partition from in_place))
-    and head.partition = moved.partition
-  returning head.partition, moved.before, head.last_at
+    and partition_row.partition = any (array(select moved.partition from moved except select in_place.partition from in_place))
+    and partition_row.partition = moved.partition
+  returning partition_row.partition, moved.before, partition_row.last_at
 ), stored as (
   insert into {schema}.segment
     (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)

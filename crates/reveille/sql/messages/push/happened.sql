@@ -5,11 +5,11 @@
 -- locks:  nothing
 select asked.id, held.last_seq - held.n + held.place as seq
 from (select distinct unnest($1::int[]) as partition) as flushed
-join {schema}.head on head.partition = flushed.partition
+join {schema}.partition_row on partition_row.partition = flushed.partition
 cross join lateral (
   select segment.last_seq, segment.n, item.id, item.place
   from {schema}.segment
   cross join lateral unnest(segment.ids) with ordinality as item (id, place)
-  where segment.partition = head.partition and segment.last_seq > head.next_seq - 1 - 100000
+  where segment.partition = partition_row.partition and segment.last_seq > partition_row.next_seq - 1 - 100000
 ) as held
 join unnest($2::uuid[]) as asked (id) on asked.id = held.id

@@ -3,9 +3,9 @@
 -- locks:  the cursors, ascending
 with waiting as materialized (
   select cursor.partition, cursor.grp
-  from {schema}.head
-  join {schema}.cursor on cursor.partition = head.partition
-  where head.queue = $1::int
+  from {schema}.partition_row
+  join {schema}.cursor on cursor.partition = partition_row.partition
+  where partition_row.queue = $1::int
     and cursor.due_at > clock_timestamp()
     and cursor.lease_until is null
     and cursor.failures = 0

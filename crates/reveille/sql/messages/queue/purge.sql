@@ -2,22 +2,22 @@
 -- delivered again. Returns how many messages that were.
 -- locks:  the heads, ascending; the outbox rows of that name
 with held as materialized (
-  select head.partition
-  from {schema}.head
-  join {schema}.queue on queue.id = head.queue
+  select partition_row.partition
+  from {schema}.partition_row
+  join {schema}.queue on queue.id = partition_row.queue
   where queue.name = $1::text
-  order by head.partition
-  for update of head
+  order by partition_row.partition
+  for update of partition_row
 ), gone as (
   -- After the heads, as whoever moves them does.
   delete from {schema}.outbox
   where outbox.queue = $1::text and (select count(*) from held) >= 0
   returning 1
 ), emptied as (
-  update {schema}.head
-  set first_seq = head.next_seq
-  from held, {schema}.head as before
-  where head.partition = held.partition and before.partition = held.partition and head.first_seq < head.next_seq
-  returning head.next_seq - before.first_seq as n
+  update {schema}.partition_row
+  set first_seq = partition_row.next_seq
+  from held, {schema}.partition_row as before
+  where partition_row.partition = held.partition and before.partition = held.partition and partition_row.first_seq < partition_row.next_seq
+  returning partition_row.next_seq - before.first_seq as n
 )
 select (select count(*) from gone) + (select coalesce(sum(n), 0) from emptied)::bigint as purged

@@ -27,18 +27,18 @@ with acked as (
 ), completed as (
   update {schema}.cursor
   set committed = held.through,
-      upto = greatest(cursor.upto, head.next_seq - 1),
+      upto = greatest(cursor.upto, partition_row.next_seq - 1),
       lease_until = null,
       failures = 0,
       deliveries = 0,
       -- Never cleared while the cursor, on the row we hold, was told of more.
-      due_at = case when greatest(cursor.upto, head.next_seq - 1) > held.through then clock_timestamp() end
+      due_at = case when greatest(cursor.upto, partition_row.next_seq - 1) > held.through then clock_timestamp() end
   from held
-  cross join lateral {schema}.head_of(held.partition) as head
+  cross join lateral {schema}.partition_row_of(held.partition) as partition_row
   where cursor.ctid = held.tid
     and cursor.lease_until is not null
     and cursor.leased_through = held.through
-  returning cursor.partition, cursor.grp, head.queue, cursor.due_at is not null as more, held.before
+  returning cursor.partition, cursor.grp, partition_row.queue, cursor.due_at is not null as more, held.before
 ), disk as materialized (
   select set_config('synchronous_commit',
                     case when bool_or(queue.durable_acks) then current_setting('synchronous_commit') else 'off' end,

@@ -2,8 +2,8 @@
 -- lease.
 -- locks:  nothing
 -- plan:   index scan using cursor_nonce
-select cursor.nonce, cursor.partition, cursor.grp, head.queue
+select cursor.nonce, cursor.partition, cursor.grp, partition_row.queue
 from {schema}.cursor
-join {schema}.head on head.partition = cursor.partition
+join {schema}.partition_row on partition_row.partition = cursor.partition
 where cursor.nonce = any ($1::uuid[]) and cursor.lease_until is not null
 order by cursor.partition, cursor.grp

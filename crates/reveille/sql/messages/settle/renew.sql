@@ -11,8 +11,8 @@ with asked as (
          clock_timestamp() + coalesce(make_interval(secs => asked.seconds), queue.lease) as until
   from asked
   join {schema}.cursor on cursor.nonce = asked.nonce and cursor.lease_until is not null
-  join {schema}.head on head.partition = cursor.partition
-  join {schema}.queue on queue.id = head.queue
+  join {schema}.partition_row on partition_row.partition = cursor.partition
+  join {schema}.queue on queue.id = partition_row.queue
   where cursor.nonce = any ($1::uuid[])
     and (not asked.strict or cursor.lease_until > clock_timestamp())
   order by cursor.partition, cursor.grp

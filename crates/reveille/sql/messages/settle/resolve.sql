@@ -3,12 +3,12 @@
 -- settled. No group where there is none, no sequence where there is no such message.
 -- locks:  nothing
 -- plan:   index scan using segment_pkey
-select asked.o::int as item, head.queue, queue.require_lease, consumer_group.id as grp, cursor.nonce, cursor.committed,
+select asked.o::int as item, partition_row.queue, queue.require_lease, consumer_group.id as grp, cursor.nonce, cursor.committed,
        coalesce(leased.seq, settled.seq) as seq
 from unnest($1::int[], $2::text[], $3::text[]) with ordinality as asked (partition, consumer, transaction_id, o)
-left join lateral {schema}.head_of(asked.partition) as head on true
-left join {schema}.queue on queue.id = head.queue
-left join {schema}.consumer_group on consumer_group.queue = head.queue and consumer_group.name = asked.consumer
+left join lateral {schema}.partition_row_of(asked.partition) as partition_row on true
+left join {schema}.queue on queue.id = partition_row.queue
+left join {schema}.consumer_group on consumer_group.queue = partition_row.queue and consumer_group.name = asked.consumer
 left join lateral {schema}.cursor_of(asked.partition, consumer_group.id) as cursor on true
 left join lateral (
   select segment.last_seq - segment.n + message.i as seq

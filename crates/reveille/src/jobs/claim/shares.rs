@@ -1,6 +1,6 @@
 //! Whose turn it is: how a worker's free slots are shared among its queues.
 
-use crate::jobs::bell::Queue;
+use crate::jobs::ready::Queue;
 
 /// Each queue's share of `want`, by its weight, in the order in which they are served. The order is
 /// drawn, the heavier the more often first, so that what rounding gives to the first is fair in the

@@ -68,7 +68,7 @@ impl Jobs {
         let numbered: Vec<Numbered<'_>> = ids.iter().zip(jobs).map(|(id, job)| Numbered::of(*id, job, now)).collect();
         bring(transaction, &text(&COPY_BODIES), &BODY, numbered.iter().map(Numbered::body)).await?;
         bring(transaction, &text(&COPY_JOBS), &JOB, numbered.iter().map(Numbered::job)).await?;
-        if self.parts.ground.options.notify {
+        if self.parts.context.options.notify {
             let mut queues: Vec<&str> = jobs.iter().map(|job| &*job.queue).collect();
             queues.sort_unstable();
             queues.dedup();

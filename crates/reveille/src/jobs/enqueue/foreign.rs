@@ -24,7 +24,7 @@ impl Jobs {
         C: GenericClient + Sync,
     {
         self.check_all(&jobs)?;
-        let (columns, notify) = (Columns::of(&jobs), self.parts.ground.options.notify);
+        let (columns, notify) = (Columns::of(&jobs), self.parts.context.options.notify);
         let text = ENQUEUE_CAREFULLY.text(self.database().schema());
         let typed: Vec<(Param<'_>, Type)> =
             columns.careful(&notify).into_iter().zip(ENQUEUE_CAREFULLY.types.iter().cloned()).collect();
@@ -40,7 +40,7 @@ impl Jobs {
     {
         use sqlx::Row;
         self.check_all(&jobs)?;
-        let (columns, notify) = (Columns::of(&jobs), self.parts.ground.options.notify);
+        let (columns, notify) = (Columns::of(&jobs), self.parts.context.options.notify);
         let text = ENQUEUE_CAREFULLY.text(self.database().schema());
         let query = sqlx::query(&text)
             .bind(&columns.kinds)
@@ -68,7 +68,7 @@ impl Jobs {
     }
 
     pub(super) fn check_all(&self, jobs: &[NewJob]) -> Result<(), JobsError> {
-        let limit = self.parts.ground.options.args_bytes_max;
+        let limit = self.parts.context.options.args_bytes_max;
         jobs.iter().try_for_each(|job| job.check(limit))
     }
 }

@@ -9,32 +9,32 @@ use std::time::Duration;
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::Crew;
+use super::WorkerShared;
 
 /// While one of these lives, a drain of the worker waits.
 #[derive(Debug, Clone)]
 pub(in crate::jobs) struct Claiming {
-    crew: Arc<Crew>,
+    worker_shared: Arc<WorkerShared>,
     _under_way: TaskTrackerToken,
 }
 
 impl Claiming {
-    pub(in crate::jobs) fn of(crew: &Arc<Crew>) -> Self {
-        Self { crew: Arc::clone(crew), _under_way: crew.claims.token() }
+    pub(in crate::jobs) fn of(worker_shared: &Arc<WorkerShared>) -> Self {
+        Self { worker_shared: Arc::clone(worker_shared), _under_way: worker_shared.claims.token() }
     }
 
     pub(in crate::jobs) fn worker(&self) -> &str {
-        &self.crew.name
+        &self.worker_shared.name
     }
 
     pub(in crate::jobs) fn lease(&self) -> Duration {
-        self.crew.lease
+        self.worker_shared.lease
     }
 
     /// A job of it was given back. That of a worker which drains counts as released by the drain.
     pub(in crate::jobs) fn given_back(&self) {
-        if self.crew.claims.is_closed() {
-            self.crew.count_released();
+        if self.worker_shared.claims.is_closed() {
+            self.worker_shared.count_released();
         }
     }
 }

@@ -10,58 +10,63 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
-use super::crew::{Crew, claim_of};
+use super::shared::{WorkerShared, claim_of};
 use crate::jobs::job::Held;
 use crate::jobs::settle::Settler;
 
 /// For ever.
-pub(super) async fn keep(settler: &Settler, crew: &Crew) {
+pub(super) async fn keep(settler: &Settler, worker_shared: &WorkerShared) {
     loop {
         let asked = tokio::select! {
-            () = sleep(crew.lease / 6) => false,
-            () = crew.attend.notified() => true,
+            () = sleep(worker_shared.lease / 6) => false,
+            () = worker_shared.attend.notified() => true,
         };
         // With two ticks in a third of the lease, each job is renewed at every other one.
-        let held = due(crew, if asked { Duration::ZERO } else { crew.lease / 4 });
+        let held = due(worker_shared, if asked { Duration::ZERO } else { worker_shared.lease / 4 });
         if !held.is_empty() {
-            renew(settler, crew, held).await;
+            renew(settler, worker_shared, held).await;
         }
     }
 }
 
 /// The jobs that were not renewed for so long.
-fn due(crew: &Crew, age: Duration) -> Vec<Arc<Held>> {
+fn due(worker_shared: &WorkerShared, age: Duration) -> Vec<Arc<Held>> {
     let now = Instant::now();
     let old = |renewed: Instant| now.saturating_duration_since(renewed) >= age;
-    crew.held().values().filter(|holding| old(holding.renewed)).map(|holding| Arc::clone(&holding.job)).collect()
+    worker_shared
+        .held()
+        .values()
+        .filter(|holding| old(holding.renewed))
+        .map(|holding| Arc::clone(&holding.job))
+        .collect()
 }
 
-async fn renew(settler: &Settler, crew: &Crew, held: Vec<Arc<Held>>) {
+async fn renew(settler: &Settler, worker_shared: &WorkerShared, held: Vec<Arc<Held>>) {
     let began = Instant::now();
     let tokens = held.iter().map(|job| job.token).collect();
     // Waits no longer than the leases last: then they are lost, whatever the answer would be.
-    let renewing = tokio::time::timeout(crew.lease, settler.renew(tokens, crew.lease)).await;
+    let renewing = tokio::time::timeout(worker_shared.lease, settler.renew(tokens, worker_shared.lease)).await;
     let renewed = match renewing {
         Ok(Ok(renewed)) => renewed,
         Ok(Err(error)) => {
-            warn!(%error, worker = &*crew.name, "could not renew leases");
+            warn!(%error, worker = &*worker_shared.name, "could not renew leases");
             return;
         }
         Err(_) => {
-            warn!(worker = &*crew.name, "could not renew leases in time");
+            warn!(worker = &*worker_shared.name, "could not renew leases in time");
             return;
         }
     };
     for (job, renewed) in held.into_iter().zip(renewed) {
         if renewed.lost {
             // Settled meanwhile, perhaps, and then it is not held any more.
-            if crew.held().contains_key(&claim_of(&job)) && !job.settled.load(Ordering::Relaxed) {
+            if worker_shared.held().contains_key(&claim_of(&job)) && !job.settled.load(Ordering::Relaxed) {
                 job.lost.cancel();
                 job.cancel.cancel();
             }
             continue;
         }
-        if let Some(holding) = crew.held().get_mut(&claim_of(&job)) {
+        if let Some(holding) = worker_shared.held().get_mut(&claim_of(&job)) {
             holding.renewed = began;
         }
         if renewed.cancel_requested {

@@ -9,13 +9,13 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use super::crew::Crew;
+use super::shared::WorkerShared;
 use super::{Stop, keeper, slot};
 use crate::jobs::Parts;
-use crate::jobs::bell::Queue;
 use crate::jobs::claim::Claimed;
 use crate::jobs::event::JobEvent;
 use crate::jobs::job::Job;
+use crate::jobs::ready::Queue;
 
 /// How long one demand stands; then it is made again.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -25,18 +25,18 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Until it is told to stop. `ended` is told when the last lease was let go.
 pub(super) async fn run(
     parts: Arc<Parts>,
-    crew: Arc<Crew>,
+    worker_shared: Arc<WorkerShared>,
     stop: Stop,
     tracker: TaskTracker,
     ended: watch::Sender<bool>,
 ) {
-    let bell = &parts.ground.bell;
-    bell.enlist(&crew.name, &crew.attend);
-    let keeping = keeper::keep(&parts.settler, &crew);
+    let notifier = &parts.context.notifier;
+    notifier.enlist(&worker_shared.name, &worker_shared.attend);
+    let keeping = keeper::keep(&parts.settler, &worker_shared);
     let working = async {
-        let end = parts.ground.context.end().clone();
+        let end = parts.context.service.end().clone();
         tokio::select! {
-            () = ask_for_ever(&parts, &crew, &stop, &tracker) => {}
+            () = ask_for_ever(&parts, &worker_shared, &stop, &tracker) => {}
             () = stop.claims.cancelled() => {}
             () = end.cancelled() => {}
         }
@@ -55,32 +55,32 @@ pub(super) async fn run(
         () = keeping => {}
         () = working => {}
     }
-    bell.dismiss(&crew.name);
+    notifier.dismiss(&worker_shared.name);
     ended.send_replace(true);
 }
 
-async fn ask_for_ever(parts: &Arc<Parts>, crew: &Arc<Crew>, stop: &Stop, tracker: &TaskTracker) {
-    let queues: Arc<[Queue]> = crew.queues.iter().map(|(queue, _)| Arc::clone(queue)).collect();
+async fn ask_for_ever(parts: &Arc<Parts>, worker_shared: &Arc<WorkerShared>, stop: &Stop, tracker: &TaskTracker) {
+    let queues: Arc<[Queue]> = worker_shared.queues.iter().map(|(queue, _)| Arc::clone(queue)).collect();
     let handle = parts.claimer.handle();
     loop {
-        while crew.want() == 0 {
-            crew.freed.notified().await;
+        while worker_shared.want() == 0 {
+            worker_shared.freed.notified().await;
         }
         let until = std::time::Instant::now() + PATIENCE;
-        let ticket = match handle.ask(Arc::clone(&queues), Arc::clone(crew), Patience::Until(until)) {
+        let ticket = match handle.request(Arc::clone(&queues), Arc::clone(worker_shared), Patience::Until(until)) {
             Ok(ticket) => ticket,
             Err(refused) => {
-                warn!(%refused, worker = &*crew.name, retry_in = ?PAUSE, "could not ask for jobs");
+                warn!(%refused, worker = &*worker_shared.name, retry_in = ?PAUSE, "could not ask for jobs");
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
         match ticket.await {
-            Answer::Lease(jobs) => hand_out(parts, crew, stop, tracker, jobs),
+            Answer::Lease(jobs) => hand_out(parts, worker_shared, stop, tracker, jobs),
             Answer::Nothing => {}
             Answer::Failed => tokio::time::sleep(PAUSE).await,
             Answer::Refused(refused) => {
-                warn!(%refused, worker = &*crew.name, retry_in = ?PAUSE, "could not wait for jobs");
+                warn!(%refused, worker = &*worker_shared.name, retry_in = ?PAUSE, "could not wait for jobs");
                 tokio::time::sleep(PAUSE).await;
             }
             Answer::Closed => std::future::pending().await,
@@ -88,16 +88,25 @@ async fn ask_for_ever(parts: &Arc<Parts>, crew: &Arc<Crew>, stop: &Stop, tracker
     }
 }
 
-fn hand_out(parts: &Arc<Parts>, crew: &Arc<Crew>, stop: &Stop, tracker: &TaskTracker, mut jobs: Vec<Claimed>) {
+fn hand_out(
+    parts: &Arc<Parts>,
+    worker_shared: &Arc<WorkerShared>,
+    stop: &Stop,
+    tracker: &TaskTracker,
+    mut jobs: Vec<Claimed>,
+) {
     let now = Instant::now();
-    crew.took(jobs.len());
+    worker_shared.took(jobs.len());
     jobs.sort_by_key(|job| (job.priority, job.was_due()));
     for claimed in jobs {
-        let event =
-            JobEvent::Claimed { job: claimed.about.clone(), worker: Arc::clone(&crew.name), waited: claimed.waited };
-        parts.ground.reporter.emit(&event);
-        let (job, args) = Job::new(&parts.ground, claimed);
-        crew.hold(&job.held, now);
-        tracker.spawn(slot::attempt(Arc::clone(parts), Arc::clone(crew), stop.clone(), job, args));
+        let event = JobEvent::Claimed {
+            job: claimed.about.clone(),
+            worker: Arc::clone(&worker_shared.name),
+            waited: claimed.waited,
+        };
+        parts.context.reporter.emit(&event);
+        let (job, args) = Job::new(&parts.context, claimed);
+        worker_shared.hold(&job.held, now);
+        tracker.spawn(slot::attempt(Arc::clone(parts), Arc::clone(worker_shared), stop.clone(), job, args));
     }
 }

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use tracing::{Instrument, error, info_span, warn};
 
 use super::Stop;
-use super::crew::Crew;
+use super::shared::WorkerShared;
 use crate::jobs::Parts;
 use crate::jobs::event::JobEvent;
 use crate::jobs::handler::{Hook, Working};
@@ -19,62 +19,68 @@ use crate::jobs::outcome::Outcome;
 use crate::jobs::settle::{Ending, Settlement};
 
 /// Make one attempt and record it.
-pub(super) async fn attempt(parts: Arc<Parts>, crew: Arc<Crew>, stop: Stop, job: Job, args: Vec<u8>) {
-    let (ending, took) = run(&parts, &crew, &stop, &job, args).await;
-    crew.free();
+pub(super) async fn attempt(parts: Arc<Parts>, worker_shared: Arc<WorkerShared>, stop: Stop, job: Job, args: Vec<u8>) {
+    let (ending, took) = run(&parts, &worker_shared, &stop, &job, args).await;
+    worker_shared.free();
     if let Some(ending) = ending {
         if ending == Ending::Release {
-            crew.count_released();
+            worker_shared.count_released();
         }
         let settlement = settlement(&job, ending, took);
         parts.settler.settle_one(settlement).await;
     } else if job.held.lost.is_cancelled() {
-        parts.ground.reporter.emit(&JobEvent::LeaseLost { job: job.held.about.clone() });
+        parts.context.reporter.emit(&JobEvent::LeaseLost { job: job.held.about.clone() });
     }
-    crew.let_go(&job.held);
+    worker_shared.let_go(&job.held);
 }
 
 /// `None` when the job is nobody's concern here any more.
-async fn run(parts: &Parts, crew: &Crew, stop: &Stop, job: &Job, args: Vec<u8>) -> (Option<Ending>, Duration) {
+async fn run(
+    parts: &Parts,
+    worker_shared: &WorkerShared,
+    stop: &Stop,
+    job: &Job,
+    args: Vec<u8>,
+) -> (Option<Ending>, Duration) {
     let held = &job.held;
     // Those claimed ahead wait here for a slot.
     let _slot = tokio::select! {
         biased;
         () = held.lost.cancelled() => return (None, Duration::ZERO),
         () = stop.claims.cancelled() => {
-            return ((!crew.is_abandoned()).then_some(Ending::Release), Duration::ZERO);
+            return ((!worker_shared.is_abandoned()).then_some(Ending::Release), Duration::ZERO);
         }
-        slot = crew.slots.acquire() => slot,
+        slot = worker_shared.slots.acquire() => slot,
     };
     if job.is_cancelled() {
         return (Some(Ending::By(Outcome::Cancel("it was cancelled before it began".to_owned()))), Duration::ZERO);
     }
-    let Some(handler) = crew.handlers.get(job.kind()) else {
-        let note = format!("no handler for the kind \"{}\" in {}", job.kind(), crew.name);
-        warn!(job_id = job.id().0, kind = job.kind(), retry_in = ?crew.unknown_kind_delay, "no handler for this kind of job");
-        return (Some(Ending::Park(note, crew.unknown_kind_delay)), Duration::ZERO);
+    let Some(handler) = worker_shared.handlers.get(job.kind()) else {
+        let note = format!("no handler for the kind \"{}\" in {}", job.kind(), worker_shared.name);
+        warn!(job_id = job.id().0, kind = job.kind(), retry_in = ?worker_shared.unknown_kind_delay, "no handler for this kind of job");
+        return (Some(Ending::Park(note, worker_shared.unknown_kind_delay)), Duration::ZERO);
     };
     let working = match handler(&args, job.clone()) {
         Ok(working) => working,
         Err(outcome) => return (Some(Ending::By(outcome)), Duration::ZERO),
     };
     drop(args);
-    crew.begin();
-    parts.ground.reporter.emit(&JobEvent::Started { job: held.about.clone() });
-    watched(crew, |hook| hook.before(job));
+    worker_shared.begin();
+    parts.context.reporter.emit(&JobEvent::Started { job: held.about.clone() });
+    watched(worker_shared, |hook| hook.before(job));
     let began = Instant::now();
-    let ending = watch_over(crew, stop, job, working).await;
+    let ending = watch_over(worker_shared, stop, job, working).await;
     let took = began.elapsed();
-    crew.end();
-    let ending = ending.map(|ending| recordable(revised(job, ending), parts.ground.options.args_bytes_max));
+    worker_shared.end();
+    let ending = ending.map(|ending| recordable(revised(job, ending), parts.context.options.args_bytes_max));
     if let Some(Ending::By(outcome)) = &ending {
-        watched(crew, |hook| hook.after(job, outcome, took));
+        watched(worker_shared, |hook| hook.after(job, outcome, took));
     }
     (ending, took)
 }
 
 /// Until it ends, or may not go on: whatever comes first.
-async fn watch_over(crew: &Crew, stop: &Stop, job: &Job, working: Working) -> Option<Ending> {
+async fn watch_over(worker_shared: &WorkerShared, stop: &Stop, job: &Job, working: Working) -> Option<Ending> {
     let held = &job.held;
     let span = info_span!(
         "job",
@@ -82,7 +88,7 @@ async fn watch_over(crew: &Crew, stop: &Stop, job: &Job, working: Working) -> Op
         kind = job.kind(),
         queue = job.queue(),
         attempt = job.attempt(),
-        worker_id = &*crew.name
+        worker_id = &*worker_shared.name
     );
     let working = AssertUnwindSafe(working).catch_unwind().instrument(span);
     let patience = async {
@@ -94,7 +100,7 @@ async fn watch_over(crew: &Crew, stop: &Stop, job: &Job, working: Working) -> Op
     // Told to stop, a handler may take a moment; then it is dropped.
     let out_of_grace = async {
         held.cancel.cancelled().await;
-        tokio::time::sleep(crew.cancel_grace).await;
+        tokio::time::sleep(worker_shared.cancel_grace).await;
     };
     let told = async {
         stop.handlers.cancelled().await;
@@ -109,14 +115,14 @@ async fn watch_over(crew: &Crew, stop: &Stop, job: &Job, working: Working) -> Op
         })),
         () = held.lost.cancelled() => None,
         () = stop.now.cancelled() => {
-            crew.count_dropped();
-            (!crew.is_abandoned()).then_some(Ending::Release)
+            worker_shared.count_dropped();
+            (!worker_shared.is_abandoned()).then_some(Ending::Release)
         }
         () = patience => Some(Ending::By(Outcome::retry("timeout", "it took longer than it may"))),
         () = out_of_grace => Some(if held.cancel_requested.load(Ordering::Relaxed) {
             Ending::By(Outcome::Cancel("it was cancelled, and did not stop by itself".to_owned()))
         } else {
-            crew.count_dropped();
+            worker_shared.count_dropped();
             Ending::Release
         }),
         () = told => None,
@@ -171,8 +177,8 @@ fn settlement(job: &Job, ending: Ending, took: Duration) -> Settlement {
     }
 }
 
-fn watched(crew: &Crew, tell: impl Fn(&dyn Hook)) {
-    for hook in &crew.hooks {
+fn watched(worker_shared: &WorkerShared, tell: impl Fn(&dyn Hook)) {
+    for hook in &worker_shared.hooks {
         if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| tell(&**hook))) {
             error!(message = words(&*panic), "a hook panicked");
         }

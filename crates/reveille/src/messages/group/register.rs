@@ -27,8 +27,8 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::Subscription;
 use crate::messages::catalog::NamedQueue;
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 use crate::messages::ids::GroupId;
 use crate::messages::name::GroupName;
 use crate::messages::statements::{CATCH_UP, FIND_GROUP, FINISH_GROUP, MAKE_CURSORS, REGISTER};
@@ -41,13 +41,13 @@ type Turns = HashMap<GroupId, Arc<tokio::sync::Mutex<()>>>;
 
 #[derive(Debug)]
 pub(super) struct Registrar {
-    ground: Arc<Ground>,
+    context: Arc<MessagesContext>,
     turns: Mutex<Turns>,
 }
 
 impl Registrar {
-    pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        Self { ground: Arc::clone(ground), turns: Mutex::default() }
+    pub(super) fn new(context: &Arc<MessagesContext>) -> Self {
+        Self { context: Arc::clone(context), turns: Mutex::default() }
     }
 
     /// The group's id; `None` when the queue is gone. Each step takes a connection and gives it
@@ -59,7 +59,7 @@ impl Registrar {
         subscription: Subscription,
     ) -> Result<Option<GroupId>, MessagesError> {
         let found =
-            self.ground.database.acquire().await?.query_opt(&FIND_GROUP, &[&queue.id.0, &group.as_str()]).await?;
+            self.context.database.acquire().await?.query_opt(&FIND_GROUP, &[&queue.id.0, &group.as_str()]).await?;
         let (id, settled) = match found {
             Some(row) => (row.get::<_, i32>("id"), row.get::<_, bool>("settled")),
             None => match self.register(queue, group, subscription).await? {
@@ -81,10 +81,10 @@ impl Registrar {
     ) -> Result<Option<i32>, MessagesError> {
         let (mode, from) = beginning(group, subscription);
         // Others must not be able to shut out the consumers of a plain queue.
-        let limit = if group.is_queue_mode() { i32::MAX } else { self.ground.options.groups_max };
+        let limit = if group.is_queue_mode() { i32::MAX } else { self.context.options.groups_max };
         let params: [crate::database::Param<'_>; 6] =
             [&queue.id.0, &group.as_str(), &mode, &from, &limit, &CURSORS_MAX];
-        let row = self.ground.database.acquire().await?.query_opt(&REGISTER, &params).await?;
+        let row = self.context.database.acquire().await?.query_opt(&REGISTER, &params).await?;
         let Some(row) = row else { return Ok(None) };
         let full = || MessagesError::TooManyGroups { queue: queue.name.to_string(), limit };
         let id = row.get::<_, Option<i32>>("grp").ok_or_else(full)?;
@@ -97,7 +97,7 @@ impl Registrar {
     /// The cursors of a group that is begun, and then the group.
     async fn make(&self, group: i32, through: i32) -> Result<Option<i32>, MessagesError> {
         let turn = self.turn(GroupId(group)).await;
-        let database = &self.ground.database;
+        let database = &self.context.database;
         let mut after = 0;
         loop {
             let params: [crate::database::Param<'_>; 4] = [&group, &after, &through, &CURSORS_MAX];
@@ -116,7 +116,7 @@ impl Registrar {
     async fn catch_up(&self, group: i32) -> Result<(), MessagesError> {
         let mut after = 0;
         loop {
-            let connection = self.ground.database.acquire().await?;
+            let connection = self.context.database.acquire().await?;
             let row = connection.query_opt(&CATCH_UP, &[&group, &after, &CURSORS_MAX]).await?;
             let Some(row) = row.filter(|row| row.get("more")) else { return Ok(()) };
             after = row.get("last");

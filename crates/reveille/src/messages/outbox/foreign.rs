@@ -60,12 +60,12 @@ impl Messages {
     /// waits. Not needed, for the commit itself notifies; but for a queue that is marked quiet it
     /// does not, and this is a little faster.
     pub async fn pushed_in(&self, queues: &[QueueName]) -> Result<(), MessagesError> {
-        let ground = &self.parts.ground;
+        let context = &self.parts.context;
         for name in queues {
-            match ground.catalog.queue(&ground.database, name).await? {
-                Some(queue) => ground.bell.pushed(queue.id, &[]),
+            match context.catalog.queue(&context.database, name).await? {
+                Some(queue) => context.notifier.pushed(queue.id, &[]),
                 // It is made when somebody moves the messages.
-                None => ground.bell.new_queue(),
+                None => context.notifier.new_queue(),
             }
         }
         Ok(())
@@ -86,7 +86,7 @@ struct Foreign {
 
 impl Foreign {
     async fn prepare(messages: &Messages, items: Vec<PushItem>) -> Result<Self, MessagesError> {
-        let ground = &messages.parts.ground;
+        let context = &messages.parts.context;
         let mut foreign = Self {
             queues: Vec::with_capacity(items.len()),
             partitions: Vec::with_capacity(items.len()),
@@ -98,16 +98,16 @@ impl Foreign {
             key_ids: Vec::with_capacity(items.len()),
         };
         for item in items {
-            let Entry { item, id, .. } = Entry::checked(item, ground.options.payload_bytes_max)?;
-            let queue = ground.catalog.queue(&ground.database, &item.queue).await?;
+            let Entry { item, id, .. } = Entry::checked(item, context.options.payload_bytes_max)?;
+            let queue = context.catalog.queue(&context.database, &item.queue).await?;
             let key_id = if queue.is_some_and(|queue| queue.encrypted) {
                 let keyless = || MessagesError::NoWriteKey { queue: item.queue.to_string() };
-                Some(ground.seal.write_key().ok_or_else(keyless)?)
+                Some(context.seal.write_key().ok_or_else(keyless)?)
             } else {
                 None
             };
             foreign.payloads.push(match key_id {
-                Some(key_id) => ground.seal.seal(key_id, id, item.payload.as_bytes())?,
+                Some(key_id) => context.seal.seal(key_id, id, item.payload.as_bytes())?,
                 None => item.payload.into_bytes().into(),
             });
             foreign.queues.push(item.queue.to_string());

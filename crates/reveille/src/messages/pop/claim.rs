@@ -11,7 +11,7 @@ mod slots;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use reveille_wake::{Asked, DemandId};
+use reveille_wake::{DemandId, WaitingDemand};
 use tokio::time::Instant;
 
 use super::request::Demand;
@@ -85,12 +85,12 @@ enum State {
 
 impl Claim {
     /// A demand at the beginning of the round that is about these keys.
-    pub(super) fn new(number: usize, asked: &Asked<Key, Demand>, keys: &HashSet<&Key>) -> Self {
+    pub(super) fn new(number: usize, asked: &WaitingDemand<Key, Demand>, keys: &HashSet<&Key>) -> Self {
         let targets = asked.keys.iter().filter(|key| keys.contains(key)).filter_map(Target::of).collect();
         Self {
             id: asked.id,
             number,
-            demand: Arc::clone(&asked.ask),
+            demand: Arc::clone(&asked.request),
             targets,
             lease: LeaseId::random(),
             since: Instant::now(),

@@ -16,8 +16,8 @@ use reveille_wake::DispatcherOptions;
 
 use super::request::{Pop, Scope};
 use crate::messages::catalog::NamedQueue;
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 use crate::messages::group::{Groups, Subscriber};
 use crate::messages::ids::{PartitionId, QueueId};
 use crate::messages::key::{Key, Space};
@@ -26,14 +26,14 @@ use spaces::{SpacePop, Spaces};
 
 #[derive(Debug)]
 pub(super) struct Resolver {
-    ground: Arc<Ground>,
+    context: Arc<MessagesContext>,
     groups: Arc<Groups>,
     spaces: Spaces,
 }
 
 impl Resolver {
-    pub(super) fn new(ground: &Arc<Ground>, groups: &Arc<Groups>) -> Self {
-        Self { ground: Arc::clone(ground), groups: Arc::clone(groups), spaces: Spaces::default() }
+    pub(super) fn new(context: &Arc<MessagesContext>, groups: &Arc<Groups>) -> Self {
+        Self { context: Arc::clone(context), groups: Arc::clone(groups), spaces: Spaces::default() }
     }
 
     /// The keys, if this process knows them already.
@@ -47,7 +47,7 @@ impl Resolver {
                 let Some(known) = self.groups.known(queue, &pop.group) else {
                     return self.absent(Key::Queue(queue.clone()));
                 };
-                let entry = self.ground.catalog.recall(queue, partition).filter(|entry| entry.queue == known.queue);
+                let entry = self.context.catalog.recall(queue, partition).filter(|entry| entry.queue == known.queue);
                 match entry {
                     Some(entry) => Some([claim(known, Some(entry.id))].into()),
                     None => self.absent(Key::Partition(known.queue, partition.clone())),
@@ -55,7 +55,7 @@ impl Resolver {
             }
             Scope::Space { namespace, task } => {
                 let (namespace, task) = (namespace.as_ref(), task.as_ref());
-                self.spaces.recall(&self.ground.bell, SpacePop { namespace, task, group: &pop.group })
+                self.spaces.recall(&self.context.notifier, SpacePop { namespace, task, group: &pop.group })
             }
         }
     }
@@ -81,7 +81,7 @@ impl Resolver {
     }
 
     fn absent(&self, key: Key) -> Option<Arc<[Key]>> {
-        self.ground.bell.hub().is_known_empty(&key).then(|| [key].into())
+        self.context.notifier.hub().is_known_empty(&key).then(|| [key].into())
     }
 
     async fn queue_key(&self, pop: &Pop, name: &QueueName) -> Result<Key, MessagesError> {
@@ -98,7 +98,7 @@ impl Resolver {
         partition: &PartitionName,
     ) -> Result<Key, MessagesError> {
         let Some(known) = self.subscriber(pop, name).await? else { return Ok(Key::Queue(name.clone())) };
-        let Ground { catalog, database, .. } = &*self.ground;
+        let MessagesContext { catalog, database, .. } = &*self.context;
         let queue = NamedQueue { id: known.queue, name };
         match catalog.find_partition_of(database, queue, partition).await? {
             Some(entry) => Ok(claim(known, Some(entry.id))),
@@ -119,7 +119,7 @@ impl Resolver {
             return Ok(Key::Partition(queue.id, partition.clone()));
         }
         self.groups.forget_in(queue.name, &pop.group);
-        self.ground.catalog.forget_queue(queue.id);
+        self.context.catalog.forget_queue(queue.id);
         Ok(Key::Queue(queue.name.clone()))
     }
 
@@ -129,8 +129,8 @@ impl Resolver {
         namespace: Option<&Arc<str>>,
         task: Option<&Arc<str>>,
     ) -> Result<Arc<[Key]>, MessagesError> {
-        let Ground { catalog, database, bell, .. } = &*self.ground;
-        let heard = bell.heard();
+        let MessagesContext { catalog, database, notifier, .. } = &*self.context;
+        let heard = notifier.heard();
         let queues = catalog.spaces(database, namespace.map(AsRef::as_ref), task.map(AsRef::as_ref)).await?;
         let mut known: Vec<QueueId> = queues.iter().map(|queue| queue.id).collect();
         known.sort_unstable();
@@ -153,7 +153,7 @@ impl Resolver {
         if let Some(known) = self.groups.known(name, &pop.group) {
             return Ok(Some(known));
         }
-        let Ground { catalog, database, .. } = &*self.ground;
+        let MessagesContext { catalog, database, .. } = &*self.context;
         let Some(queue) = catalog.queue(database, name).await? else { return Ok(None) };
         let found = self.registered(pop, NamedQueue { id: queue.id, name }).await?;
         if found.is_none() {

@@ -9,7 +9,7 @@
 //! Owns the connection of all claims. Promises that no key is called empty before the outboxes of
 //! its queue were moved into the log, and that claims which reach no consumer are given back.
 //!
-//! Next: [`super::claim`], [`super::rows`]; [`super::homeless`] for what finds no taker.
+//! Next: [`super::claim`], [`super::rows`]; [`super::give_back`] for what finds no taker.
 
 mod announced;
 mod reach;
@@ -20,19 +20,19 @@ mod search;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use reveille_wake::{LookFailed, Looked, Round, Source};
+use reveille_wake::{Round, RoundFailed, RoundResult, Source};
 use tokio_postgres::Row;
 use tracing::warn;
 
 use super::claim::{Claim, Target};
-use super::homeless::{self, Afloat};
+use super::give_back::{self, LostClaims};
 use super::memory::Memory;
 use super::request::Demand;
 use super::resolve::names;
 use super::rows::ClaimRow;
 use crate::database::{Connection, Purpose};
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 use crate::messages::group::Groups;
 use crate::messages::ids::PartitionId;
 use crate::messages::key::Key;
@@ -43,7 +43,7 @@ use report::Report;
 
 /// Claims messages for the dispatcher.
 pub(super) struct PopSource {
-    ground: Arc<Ground>,
+    context: Arc<MessagesContext>,
     groups: Arc<Groups>,
     rounds: tokio::sync::Mutex<Rounds>,
     failure: Mutex<String>,
@@ -59,7 +59,7 @@ struct Rounds {
 
 /// A round under way.
 struct ClaimRound<'r> {
-    ground: &'r Arc<Ground>,
+    context: &'r Arc<MessagesContext>,
     connection: &'r Connection,
     memory: &'r mut Memory,
     claims: Vec<Claim>,
@@ -68,22 +68,22 @@ struct ClaimRound<'r> {
 
 impl Source for PopSource {
     type Key = Key;
-    type Ask = Demand;
+    type Request = Demand;
     type Lease = Box<Claim>;
 
-    async fn look(&self, round: Round<Key, Demand>) -> Result<Looked<Key, Box<Claim>>, LookFailed> {
+    async fn claim(&self, round: Round<Key, Demand>) -> Result<RoundResult<Key, Box<Claim>>, RoundFailed> {
         let mut rounds = self.rounds.lock().await;
         let looked = self.run(&mut rounds, &round).await;
         looked.map_err(|error| {
             warn!(%error, "could not claim messages");
             *self.failure() = with_causes(&error);
-            LookFailed
+            RoundFailed
         })
     }
 
     async fn release(&self, claims: Vec<Box<Claim>>) {
         let claims = claims.into_iter().filter(|claim| claim.has_messages()).map(|claim| *claim);
-        homeless::give_back(&self.ground, claims.collect()).await;
+        give_back::give_back(&self.context, claims.collect()).await;
     }
 
     fn suits(&self, claim: &Box<Claim>, demand: &Demand) -> bool {
@@ -92,8 +92,8 @@ impl Source for PopSource {
 }
 
 impl PopSource {
-    pub(super) fn new(ground: Arc<Ground>, groups: Arc<Groups>) -> Self {
-        Self { ground, groups, rounds: tokio::sync::Mutex::default(), failure: Mutex::default() }
+    pub(super) fn new(context: Arc<MessagesContext>, groups: Arc<Groups>) -> Self {
+        Self { context, groups, rounds: tokio::sync::Mutex::default(), failure: Mutex::default() }
     }
 
     /// Why the last round that failed did.
@@ -105,25 +105,26 @@ impl PopSource {
         &self,
         Rounds { connection, memory }: &mut Rounds,
         round: &Round<Key, Demand>,
-    ) -> Result<Looked<Key, Box<Claim>>, MessagesError> {
+    ) -> Result<RoundResult<Key, Box<Claim>>, MessagesError> {
         let connection = match connection {
             Some(connection) if !connection.is_closed() => connection,
-            _ => connection.insert(self.ground.database.connection(Purpose::Lane(super::LOOKS[0])).await?),
+            _ => connection
+                .insert(self.context.database.connection(Purpose::Dedicated(super::CONNECTION_NAMES[0])).await?),
         };
-        let keys: HashSet<&Key> = round.keys.iter().map(|rung| &rung.key).collect();
-        let claims = round.asked.iter().enumerate().map(|(number, asked)| Claim::new(number, asked, &keys));
+        let keys: HashSet<&Key> = round.keys.iter().map(|woken| &woken.key).collect();
+        let claims = round.waiting.iter().enumerate().map(|(number, asked)| Claim::new(number, asked, &keys));
         let (claims, report) = (claims.collect(), Report::of(&round.keys));
-        let mut claiming = ClaimRound { ground: &self.ground, connection, memory, claims, report };
+        let mut claiming = ClaimRound { context: &self.context, connection, memory, claims, report };
 
         claiming.check_names(&keys, round).await?;
         let sent = claiming.claims.iter().filter(|claim| !claim.targets.is_empty());
-        let afloat = Afloat::new(&self.ground, sent.map(|claim| claim.lease.0).collect());
+        let sent = LostClaims::new(&self.context, sent.map(|claim| claim.lease.0).collect());
         if let Err(error) = claiming.claim().await {
-            homeless::put_back_acked(&self.ground, claiming.claims);
+            give_back::put_back_acked(&self.context, claiming.claims);
             return Err(error);
         }
         let refused = claiming.claims.iter().filter(|claim| claim.is_refused());
-        afloat.landed_but(refused.map(|claim| claim.lease.0).collect());
+        sent.landed_but(refused.map(|claim| claim.lease.0).collect());
 
         self.groups.forget(&claiming.report.gone_groups());
         let targets: Vec<Target> = keys.into_iter().filter_map(Target::of).collect();
@@ -155,10 +156,10 @@ impl ClaimRound<'_> {
         let mut changed = names::changed(self.connection, keys.iter().copied()).await?;
         if !changed.outboxes.is_empty() {
             self.move_outbox(&changed.outboxes).await?;
-            self.ground.bell.new_queue();
+            self.context.notifier.new_queue();
             changed = names::changed(self.connection, keys.iter().copied()).await?;
         }
-        for (claim, asked) in self.claims.iter_mut().zip(&round.asked) {
+        for (claim, asked) in self.claims.iter_mut().zip(&round.waiting) {
             if asked.keys.iter().any(|key| changed.keys.contains(key)) {
                 claim.names_changed();
             }
@@ -173,7 +174,7 @@ impl ClaimRound<'_> {
             return Ok(());
         }
         let partitions: Vec<PartitionId> = rows.iter().map(|row| ClaimRow(row).partition()).collect();
-        let entries = self.ground.catalog.describe(&self.ground.database, &partitions).await?;
+        let entries = self.context.catalog.describe(&self.context.database, &partitions).await?;
         for row in rows.iter().map(ClaimRow) {
             let (Some(claim), Some(entry)) = (self.claims.get_mut(row.claim()), entries.get(&row.partition())) else {
                 continue; // the queue was deleted in this moment, and what was claimed with it
@@ -183,12 +184,12 @@ impl ClaimRound<'_> {
                 continue;
             }
             let lease = (!claim.demand.auto_ack).then_some(claim.lease);
-            if let Err(error) = row.add_to(&mut claim.partitions, entry, lease, &self.ground.seal) {
+            if let Err(error) = row.add_to(&mut claim.partitions, entry, lease, &self.context.seal) {
                 claim.refuse(error);
             }
         }
         let leased = self.claims.iter().filter(|claim| !claim.demand.auto_ack);
-        self.ground.announce_ends(leased.flat_map(|claim| &claim.partitions));
+        self.context.announce_ends(leased.flat_map(|claim| &claim.partitions));
         self.pass_hollow().await
     }
 
@@ -217,7 +218,7 @@ impl ClaimRound<'_> {
     async fn move_outbox(&self, queues: &[String]) -> Result<(), MessagesError> {
         let names: Vec<&str> = queues.iter().map(String::as_str).collect();
         for (queue, partition) in outbox::move_ready(self.connection, &names).await? {
-            self.ground.bell.pushed(queue, &[partition]);
+            self.context.notifier.pushed(queue, &[partition]);
         }
         Ok(())
     }

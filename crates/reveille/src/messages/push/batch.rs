@@ -10,8 +10,8 @@ use tokio_postgres::Row;
 
 use super::entry::{Entry, Verdict};
 use super::plan::Queues;
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 use crate::messages::ids::{PartitionId, QueueId};
 
 /// PostgreSQL finds a slice of an array by walking the array: with more partitions than this in one
@@ -46,19 +46,19 @@ struct Position {
 
 impl Layout {
     /// Plain entries apart from sealed ones. An entry that cannot be sealed is refused.
-    pub(super) fn of(ground: &Ground, entries: Vec<Entry>, queues: &Queues) -> Self {
+    pub(super) fn of(context: &MessagesContext, entries: Vec<Entry>, queues: &Queues) -> Self {
         let mut positions: Vec<Position> = entries.iter().filter_map(|entry| position(entry, queues)).collect();
         positions.sort_unstable();
         let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
         let mut layout = Self::default();
         for sealed_alike in positions.chunk_by(|one, next| one.is_sealed == next.is_sealed) {
-            let key_id = ground.seal.write_key().filter(|_| sealed_alike[0].is_sealed);
+            let key_id = context.seal.write_key().filter(|_| sealed_alike[0].is_sealed);
             let partitions: Vec<&[Position]> =
                 sealed_alike.chunk_by(|one, next| one.partition == next.partition).collect();
             for partitions in partitions.chunks(PARTITIONS_MAX) {
                 let positions = partitions.iter().copied().flatten();
                 let members = positions.filter_map(|position| entries[position.number].take()).collect();
-                layout.batches.push(PushBatch::sealed(ground, members, key_id));
+                layout.batches.push(PushBatch::sealed(context, members, key_id));
             }
         }
         layout.others = entries.into_iter().flatten().collect();
@@ -106,10 +106,10 @@ fn position(entry: &Entry, queues: &Queues) -> Option<Position> {
 }
 
 impl PushBatch {
-    fn sealed(ground: &Ground, entries: Vec<Entry>, key_id: Option<i32>) -> Self {
+    fn sealed(context: &MessagesContext, entries: Vec<Entry>, key_id: Option<i32>) -> Self {
         let mut batch = Self { entries, decided: Vec::new(), key_id };
         for entry in &mut batch.entries {
-            let sealed = key_id.map(|key_id| ground.seal.seal(key_id, entry.id, entry.item.payload.as_bytes()));
+            let sealed = key_id.map(|key_id| context.seal.seal(key_id, entry.id, entry.item.payload.as_bytes()));
             match sealed.transpose() {
                 Ok(sealed) => entry.sealed = sealed,
                 Err(refused) => entry.verdict = Some(Verdict::Refused(refused)),
@@ -150,9 +150,9 @@ impl PushBatch {
     }
 
     /// What is remembered of their queues is not true any more: they need a partition again.
-    pub(super) fn unplace(&mut self, ground: &Ground) {
+    pub(super) fn unplace(&mut self, context: &MessagesContext) {
         for (queue, _) in self.partitions() {
-            ground.catalog.forget_queue(queue);
+            context.catalog.forget_queue(queue);
         }
         for entry in &mut self.entries {
             entry.place = None;

@@ -13,21 +13,21 @@ use super::columns::Columns;
 use super::entry::{Entry, Verdict};
 
 use crate::database::{Connection, DatabaseError, Transaction};
-use crate::messages::ground::Ground;
+use crate::messages::context::MessagesContext;
 use crate::messages::ids::MessageId;
 use crate::messages::outbox;
-use crate::messages::statements::{APPEND, BUFFER, DUPLICATES, HAPPENED, LOCK_HEADS, PUSH_PAUSED};
+use crate::messages::statements::{APPEND, BUFFER, DUPLICATES, HAPPENED, LOCK_PARTITION_ROWS, PUSH_PAUSED};
 
 /// Whether it was done; otherwise a partition is gone, or its queue is not what it was.
 pub(super) async fn append(
-    ground: &Ground,
+    context: &MessagesContext,
     connection: &mut Connection,
     batch: &mut PushBatch,
 ) -> Result<bool, DatabaseError> {
     if is_paused(connection).await? {
         return keep(connection, batch).await;
     }
-    outbox::move_all(ground, connection, &batch.queues()).await?;
+    outbox::move_all(context, connection, &batch.queues()).await?;
     let transaction = connection.transaction().await?;
     if !lock(&transaction, &heads(batch)).await? || !append_in(&transaction, batch).await? {
         transaction.rollback().await?;
@@ -39,7 +39,7 @@ pub(super) async fn append(
 
 /// Take the heads, ascending. Whether all were there.
 pub(super) async fn lock(transaction: &Transaction<'_>, heads: &[i32]) -> Result<bool, DatabaseError> {
-    Ok(transaction.query(&LOCK_HEADS, &[&heads]).await?.len() == heads.len())
+    Ok(transaction.query(&LOCK_PARTITION_ROWS, &[&heads]).await?.len() == heads.len())
 }
 
 /// Append what is neither there nor a duplicate, in a transaction that holds the heads. Whether it

@@ -16,8 +16,8 @@ use super::item::Pushed;
 use super::plan;
 use crate::batcher::{Failed, Work};
 use crate::database::{Connection, DatabaseError};
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 use crate::messages::ids::{PartitionId, QueueId};
 use crate::messages::statements::APPEND;
 
@@ -39,7 +39,7 @@ enum Appended {
 }
 
 pub(in crate::messages) struct Flusher {
-    ground: Arc<Ground>,
+    context: Arc<MessagesContext>,
     careful_until: Mutex<Option<Instant>>,
 }
 
@@ -68,14 +68,14 @@ impl Work for Flusher {
 }
 
 impl Flusher {
-    pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        Self { ground: Arc::clone(ground), careful_until: Mutex::default() }
+    pub(super) fn new(context: &Arc<MessagesContext>) -> Self {
+        Self { context: Arc::clone(context), careful_until: Mutex::default() }
     }
 
     async fn flush(&self, connection: &mut Connection, entries: &mut Vec<Entry>) -> Result<(), DatabaseError> {
         for round in 0..ROUNDS_MAX {
-            let queues = plan::plan(&self.ground, connection, entries).await?;
-            let mut layout = Layout::of(&self.ground, std::mem::take(entries), &queues);
+            let queues = plan::plan(&self.context, connection, entries).await?;
+            let mut layout = Layout::of(&self.context, std::mem::take(entries), &queues);
             let appended = self.append_all(connection, &mut layout.batches, round == 0).await;
             *entries = layout.into_entries();
             appended?;
@@ -96,16 +96,16 @@ impl Flusher {
             let short = is_first_round && !batch.is_doubtful() && !self.is_careful();
             let appended = if short {
                 append(connection, batch).await?
-            } else if careful::append(&self.ground, connection, batch).await? {
+            } else if careful::append(&self.context, connection, batch).await? {
                 Appended::Stored
             } else {
                 Appended::Changed
             };
-            ring(&self.ground, &batch.stored_before());
+            wake(&self.context, &batch.stored_before());
             match appended {
-                Appended::Stored => ring(&self.ground, &batch.partitions()),
+                Appended::Stored => wake(&self.context, &batch.partitions()),
                 Appended::Seen => self.be_careful(),
-                Appended::Changed => batch.unplace(&self.ground),
+                Appended::Changed => batch.unplace(&self.context),
             }
         }
         Ok(())
@@ -139,12 +139,12 @@ async fn append(connection: &Connection, batch: &mut PushBatch) -> Result<Append
 }
 
 /// Wakes the consumers of these partitions.
-pub(super) fn ring(ground: &Ground, partitions: &[(QueueId, PartitionId)]) {
+pub(super) fn wake(context: &MessagesContext, partitions: &[(QueueId, PartitionId)]) {
     let mut partitions = partitions.to_vec();
     partitions.sort_unstable();
     for of_queue in partitions.chunk_by(|one, other| one.0 == other.0) {
         let ids: Vec<PartitionId> = of_queue.iter().map(|(_, partition)| *partition).collect();
-        ground.bell.pushed(of_queue[0].0, &ids);
+        context.notifier.pushed(of_queue[0].0, &ids);
     }
 }
 

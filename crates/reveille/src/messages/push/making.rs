@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use super::entry::{Entry, Verdict};
 use super::portion::stops;
-use crate::batcher::{Failed, Lane, LaneOptions, Work};
+use crate::batcher::{Batcher, BatcherOptions, Failed, Work};
 use crate::database::Connection;
 use crate::messages::catalog::{PartitionEntry, PartitionPath};
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 
 /// The connections that make them.
 pub(in crate::messages) const MAKERS: [&str; 1] = ["make"];
@@ -27,22 +27,22 @@ const OVERHEAD: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Maker {
-    ground: Arc<Ground>,
-    lane: Lane<Making>,
+    context: Arc<MessagesContext>,
+    batcher: Batcher<Making>,
 }
 
 impl Maker {
-    pub(super) fn new(ground: &Arc<Ground>) -> Self {
-        let options = LaneOptions { items_max: MADE_MAX, in_order: false, ..LaneOptions::default() };
-        let lane = ground.context.batcher(MAKERS[0], options, Making { ground: Arc::clone(ground) });
-        Self { ground: Arc::clone(ground), lane }
+    pub(super) fn new(context: &Arc<MessagesContext>) -> Self {
+        let options = BatcherOptions { items_max: MADE_MAX, in_order: false, ..BatcherOptions::default() };
+        let batcher = context.service.batcher(MAKERS[0], options, Making { context: Arc::clone(context) });
+        Self { context: Arc::clone(context), batcher }
     }
 
     /// Every entry gets its partition; what is not there is made. One that cannot be made refuses
     /// its entries.
     pub(super) async fn place(&self, entries: &mut [Entry]) {
         let mut unknown: HashMap<PartitionPath, Vec<usize>> = HashMap::new();
-        for index in self.ground.recall(entries) {
+        for index in self.context.recall(entries) {
             unknown.entry(entries[index].path()).or_default().push(index);
         }
         let mut unknown: Vec<(PartitionPath, Vec<usize>)> = unknown.into_iter().collect();
@@ -50,7 +50,7 @@ impl Maker {
         while !unknown.is_empty() {
             let rest = unknown.split_off(unknown.len().min(MADE_MAX));
             let (paths, places): (Vec<_>, Vec<_>) = unknown.into_iter().unzip();
-            let made = self.lane.send(paths).await;
+            let made = self.batcher.send(paths).await;
             let failed = made.iter().find_map(|made| made.as_ref().err().filter(|error| stops(error)).cloned());
             for (indices, made) in places.iter().zip(made) {
                 settle(entries, indices, &made);
@@ -78,7 +78,7 @@ fn settle(entries: &mut [Entry], indices: &[usize], made: &Made) {
     }
 }
 
-impl Ground {
+impl MessagesContext {
     /// What is remembered of the entries' partitions, and which entries are left without.
     pub(super) fn recall(&self, entries: &mut [Entry]) -> Vec<usize> {
         let mut unknown = Vec::new();
@@ -105,7 +105,7 @@ impl Ground {
 
 /// Makes what many callers want at once.
 struct Making {
-    ground: Arc<Ground>,
+    context: Arc<MessagesContext>,
 }
 
 impl Work for Making {
@@ -123,11 +123,11 @@ impl Work for Making {
         connection: &mut Connection,
         wanted: Vec<PartitionPath>,
     ) -> Result<Vec<Self::Answer>, Failed<PartitionPath>> {
-        match self.ground.catalog.make(connection, &wanted).await {
+        match self.context.catalog.make(connection, &wanted).await {
             Ok(made) => {
                 // Whoever waits for a queue or a partition that was not there looks for its name
                 // again.
-                self.ground.bell.new_queue();
+                self.context.notifier.new_queue();
                 Ok(made)
             }
             Err(error) => Err((error, wanted)),

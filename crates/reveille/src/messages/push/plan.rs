@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::entry::{Entry, Verdict};
 use crate::database::{Connection, DatabaseError};
 use crate::messages::catalog::{PartitionPath, QueueEntry};
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 use crate::messages::ids::QueueId;
 use crate::messages::name::QueueName;
 use crate::messages::statements::WAITING;
@@ -20,31 +20,31 @@ pub(super) type Queues = HashMap<QueueId, Arc<QueueEntry>>;
 
 /// Numbers the entries, and gives a place or a verdict to those that have neither.
 pub(super) async fn plan(
-    ground: &Ground,
+    context: &MessagesContext,
     connection: &Connection,
     entries: &mut [Entry],
 ) -> Result<Queues, DatabaseError> {
     for (number, entry) in entries.iter_mut().enumerate() {
         entry.number = number;
     }
-    place(ground, connection, entries).await?;
-    let queues = look_up(ground, connection, entries).await?;
-    refuse(ground, connection, entries, &queues).await?;
+    place(context, connection, entries).await?;
+    let queues = look_up(context, connection, entries).await?;
+    refuse(context, connection, entries, &queues).await?;
     find_twins(entries);
     Ok(queues)
 }
 
 /// Gives every entry its partition. Most have theirs already; the partitions of the others were
 /// deleted since, and are made anew.
-async fn place(ground: &Ground, connection: &Connection, entries: &mut [Entry]) -> Result<(), DatabaseError> {
-    let unknown = ground.recall(entries);
+async fn place(context: &MessagesContext, connection: &Connection, entries: &mut [Entry]) -> Result<(), DatabaseError> {
+    let unknown = context.recall(entries);
     if unknown.is_empty() {
         return Ok(());
     }
     let wanted: Vec<PartitionPath> = unknown.iter().map(|index| entries[*index].path()).collect();
-    let made = ground.catalog.make(connection, &wanted).await?;
+    let made = context.catalog.make(connection, &wanted).await?;
     // Pops that wait for a queue or a partition that did not exist resolve its name again.
-    ground.bell.new_queue();
+    context.notifier.new_queue();
     for (index, place) in unknown.into_iter().zip(made) {
         entries[index].place = place;
     }
@@ -53,13 +53,17 @@ async fn place(ground: &Ground, connection: &Connection, entries: &mut [Entry]) 
 
 /// The queues of the entries. The entries of a queue that is gone have no place: the next round
 /// makes it anew.
-async fn look_up(ground: &Ground, connection: &Connection, entries: &mut [Entry]) -> Result<Queues, DatabaseError> {
+async fn look_up(
+    context: &MessagesContext,
+    connection: &Connection,
+    entries: &mut [Entry],
+) -> Result<Queues, DatabaseError> {
     let places = || entries.iter().filter(|entry| entry.verdict.is_none()).filter_map(|entry| entry.place.as_ref());
     let named: HashMap<QueueId, &QueueName> = places().map(|place| (place.queue, &place.queue_name)).collect();
-    let found = ground.catalog.queues_on(connection, named.into_values()).await?;
+    let found = context.catalog.queues_on(connection, named.into_values()).await?;
     let queues: Queues = found.into_iter().map(|queue| (queue.id, queue)).collect();
     for place in places().filter(|place| !queues.contains_key(&place.queue)) {
-        ground.catalog.forget_queue(place.queue);
+        context.catalog.forget_queue(place.queue);
     }
     // What was stored in an earlier round keeps its place: its answer names it.
     for entry in entries.iter_mut().filter(|entry| entry.verdict.is_none()) {
@@ -74,13 +78,13 @@ async fn look_up(ground: &Ground, connection: &Connection, entries: &mut [Entry]
 
 /// What cannot be stored, for its queue's sake.
 async fn refuse(
-    ground: &Ground,
+    context: &MessagesContext,
     connection: &Connection,
     entries: &mut [Entry],
     queues: &Queues,
 ) -> Result<(), DatabaseError> {
     let mut room = room(connection, queues).await?;
-    let unsealable = |queue: &QueueEntry| queue.encrypted && ground.seal.write_key().is_none();
+    let unsealable = |queue: &QueueEntry| queue.encrypted && context.seal.write_key().is_none();
     if room.is_empty() && !queues.values().any(|queue| unsealable(queue)) {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use super::entry::Entry;
 use super::flush::Flusher;
 use super::item::Pushed;
-use crate::batcher::Lane;
+use crate::batcher::Batcher;
 use crate::database::DatabaseError;
 use crate::messages::error::MessagesError;
 
@@ -19,13 +19,13 @@ const PARTITIONS_MAX: usize = 256;
 
 /// Everything, in the order given.
 pub(super) async fn send_in_portions(
-    lane: &Lane<Flusher>,
+    batcher: &Batcher<Flusher>,
     mut entries: Vec<Entry>,
 ) -> Vec<Result<Pushed, MessagesError>> {
     let mut answers = Vec::with_capacity(entries.len());
     while !entries.is_empty() {
         let rest = entries.split_off(portion(&entries));
-        let answered = lane.send(entries).await;
+        let answered = batcher.send(entries).await;
         let failed = answered.iter().find_map(|answer| answer.as_ref().err().filter(|error| stops(error)).cloned());
         answers.extend(answered.into_iter().map(|answer| answer.and_then(|stored| stored)));
         entries = rest;

@@ -8,8 +8,8 @@ use super::entry::{Entry, Verdict};
 use super::item::{PushItem, Pushed};
 use super::{careful, flush, plan};
 use crate::database::{Connection, DatabaseError, Transaction};
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 use crate::messages::ids::MessageId;
 
 /// Checked and laid out.
@@ -19,14 +19,14 @@ pub(in crate::messages) struct Prepared {
 
 /// Check the items and find their partitions. An item that cannot be stored fails the whole.
 pub(in crate::messages) async fn prepare(
-    ground: &Ground,
+    context: &MessagesContext,
     connection: &Connection,
     items: Vec<PushItem>,
 ) -> Result<Prepared, MessagesError> {
-    let checked = items.into_iter().map(|item| Entry::checked(item, ground.options.payload_bytes_max));
+    let checked = items.into_iter().map(|item| Entry::checked(item, context.options.payload_bytes_max));
     let mut entries: Vec<Entry> = checked.collect::<Result<_, _>>()?;
-    let queues = plan::plan(ground, connection, &mut entries).await?;
-    let mut layout = Layout::of(ground, entries, &queues);
+    let queues = plan::plan(context, connection, &mut entries).await?;
+    let mut layout = Layout::of(context, entries, &queues);
     match layout.take_refusal() {
         Some(refused) => Err(refused),
         None => Ok(Prepared { layout }),
@@ -53,9 +53,9 @@ impl Prepared {
 
     /// What is remembered of their queues is not true any more: without this, another attempt would
     /// find the same.
-    pub(in crate::messages) fn unplace(&mut self, ground: &Ground) {
+    pub(in crate::messages) fn unplace(&mut self, context: &MessagesContext) {
         for batch in &mut self.layout.batches {
-            batch.unplace(ground);
+            batch.unplace(context);
         }
     }
 
@@ -73,9 +73,9 @@ impl Prepared {
 
     /// The transaction was committed: wake whoever waits, and say what was stored, in the order of
     /// the items.
-    pub(in crate::messages) fn committed(self, ground: &Ground) -> Vec<Result<Pushed, MessagesError>> {
+    pub(in crate::messages) fn committed(self, context: &MessagesContext) -> Vec<Result<Pushed, MessagesError>> {
         for batch in &self.layout.batches {
-            flush::ring(ground, &batch.partitions());
+            flush::wake(context, &batch.partitions());
         }
         flush::answers(self.layout.into_entries())
     }

@@ -14,8 +14,8 @@ use tokio_postgres::Row;
 use super::Settler;
 use super::settlement::{End, Outcome, Place, Settled, Settlement};
 use super::work::Verdict;
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 use crate::messages::ids::{GroupId, LeaseId, PartitionId, PartitionUid, QueueId};
 use crate::messages::name::GroupName;
 use crate::messages::statements::RESOLVE;
@@ -90,14 +90,14 @@ impl Acknowledgement {
 
 /// Settle what many acknowledgements say together.
 pub(super) async fn acknowledge(
-    ground: &Ground,
+    context: &MessagesContext,
     settler: &Settler,
     acknowledgements: Vec<Acknowledgement>,
 ) -> Vec<Result<Settled, MessagesError>> {
     let count = acknowledgements.len();
     let mut answers: Vec<Option<Result<Settled, MessagesError>>> =
         std::iter::repeat_with(|| None).take(count).collect();
-    let mut bundles = match bundled(ground, settler, acknowledgements).await {
+    let mut bundles = match bundled(context, settler, acknowledgements).await {
         Ok((bundles, refused)) => {
             for (at, settled) in refused {
                 answers[at] = Some(Ok(settled));
@@ -155,7 +155,7 @@ pub(in crate::messages) type Bundled = (Vec<Bundle>, Vec<(usize, Settled)>);
 
 /// Find the messages, in memory or in the log, and put together what belongs to one lease.
 pub(in crate::messages) async fn bundled(
-    ground: &Ground,
+    context: &MessagesContext,
     settler: &Settler,
     acknowledgements: Vec<Acknowledgement>,
 ) -> Result<Bundled, MessagesError> {
@@ -175,7 +175,7 @@ pub(in crate::messages) async fn bundled(
     // All partitions at once: those that are not there are asked for once, however many acks name
     // them.
     let uids = unknown.iter().map(|(_, said)| said.partition).collect();
-    let partitions = ground.catalog.by_uids(&ground.database, uids).await?;
+    let partitions = context.catalog.by_uids(&context.database, uids).await?;
     let mut asked = Vec::with_capacity(unknown.len());
     for (at, said) in unknown {
         match partitions.get(&said.partition) {
@@ -186,14 +186,14 @@ pub(in crate::messages) async fn bundled(
     }
     while !asked.is_empty() {
         let rest = asked.split_off(asked.len().min(RESOLVED_AT_ONCE));
-        resolve(ground, settler, asked, &mut bundles, &mut refused).await?;
+        resolve(context, settler, asked, &mut bundles, &mut refused).await?;
         asked = rest;
     }
     Ok((bundles.into_values().collect(), refused))
 }
 
 async fn resolve(
-    ground: &Ground,
+    context: &MessagesContext,
     settler: &Settler,
     asked: Vec<(usize, PartitionId, Acknowledgement)>,
     bundles: &mut HashMap<(Place, LeaseId), Bundle>,
@@ -202,7 +202,7 @@ async fn resolve(
     let partitions: Vec<i32> = asked.iter().map(|(_, partition, _)| partition.0).collect();
     let groups: Vec<&str> = asked.iter().map(|(.., said)| said.group.as_str()).collect();
     let ids: Vec<&str> = asked.iter().map(|(.., said)| said.transaction_id.as_str()).collect();
-    let rows = ground.database.acquire().await?.query(&RESOLVE, &[&partitions, &groups, &ids]).await?;
+    let rows = context.database.acquire().await?.query(&RESOLVE, &[&partitions, &groups, &ids]).await?;
     for ((at, partition, said), row) in asked.into_iter().zip(&rows) {
         match found(row, partition, &said) {
             Ok((place, lease, seq)) => {

@@ -4,11 +4,11 @@ use tokio_postgres::Row;
 
 use super::acknowledge::{Acknowledgement, Bundle, bundled};
 use super::settlement::{Settled, Settlement};
-use super::work::{Arrays, item_of, ring, verdict};
+use super::work::{Arrays, item_of, verdict, wake};
 use super::{Settler, auto_acked};
 use crate::database::{DatabaseError, Transaction};
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 use crate::messages::statements::SETTLE_IN;
 
 /// Everything that is to be settled, with the messages found.
@@ -27,7 +27,7 @@ pub(in crate::messages) type Refused = (usize, Settled);
 impl Settlements {
     /// Find the messages. Cursors are not touched yet.
     pub(in crate::messages) async fn find(
-        ground: &Ground,
+        context: &MessagesContext,
         settler: &Settler,
         settlements: Vec<Settlement>,
         acknowledgements: Vec<Acknowledgement>,
@@ -37,7 +37,7 @@ impl Settlements {
             return Ok(Err((at, auto_acked(&settlements[at].end).settled)));
         }
         let count = acknowledgements.len();
-        let (bundles, refused) = bundled(ground, settler, acknowledgements).await?;
+        let (bundles, refused) = bundled(context, settler, acknowledgements).await?;
         let first = refused.into_iter().min_by_key(|(at, _)| *at);
         Ok(match first {
             Some((at, settled)) => Err((settlements.len() + at, settled)),
@@ -79,11 +79,11 @@ impl Settlements {
     }
 
     /// The transaction was committed: wake whoever can use it.
-    pub(in crate::messages) fn committed(&self, ground: &Ground) {
+    pub(in crate::messages) fn committed(&self, context: &MessagesContext) {
         let places: Vec<_> = self.all().iter().map(|settlement| settlement.place).collect();
         for row in &self.rows {
             if let Some(place) = places.get(item_of(row)) {
-                ring(ground, row, *place);
+                wake(context, row, *place);
             }
         }
     }

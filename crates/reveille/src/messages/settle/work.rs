@@ -16,15 +16,15 @@ use uuid::Uuid;
 use super::settlement::{End, Place, Settled, Settlement};
 use crate::batcher::{Failed, Work, interrupts};
 use crate::database::{Connection, DatabaseError, Param};
+use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
-use crate::messages::ground::Ground;
 use crate::messages::ids::LeaseId;
 use crate::messages::statements::{COMPLETE, RENEW, SETTLE};
 
 /// What the ack lane does.
 #[derive(Debug)]
 pub(super) struct Settling {
-    pub(super) ground: Arc<Ground>,
+    pub(super) context: Arc<MessagesContext>,
 }
 
 /// One thing asked of it.
@@ -181,7 +181,7 @@ impl Settling {
             let Some((more, before)) = done.get(&(place.partition.0, place.group.0)) else { continue };
             note(&mut items[at], Verdict { settled: WHOLE, before: Some(*before) });
             if *more {
-                self.ground.bell.freed(place.queue, place.group, place.partition);
+                self.context.notifier.freed(place.queue, place.group, place.partition);
             }
         }
         Ok(())
@@ -201,10 +201,10 @@ impl Settling {
             let Some((at, place)) = rest.get(item_of(row)) else { continue };
             if matches!(&items[*at], Ask::Settle(_, _, Heard::Cut(_))) {
                 // An attempt whose answer was lost may have freed the partition, and woke nobody.
-                self.ground.bell.freed(place.queue, place.group, place.partition);
+                self.context.notifier.freed(place.queue, place.group, place.partition);
             }
             note(&mut items[*at], verdict(row));
-            ring(&self.ground, row, *place);
+            wake(&self.context, row, *place);
         }
         Ok(())
     }
@@ -224,15 +224,15 @@ pub(in crate::messages) async fn pass_whole(
 }
 
 /// A settlement was committed: wake whoever can use it.
-pub(super) fn ring(ground: &Ground, row: &Row, place: Place) {
+pub(super) fn wake(context: &MessagesContext, row: &Row, place: Place) {
     if !row.get::<_, bool>("more") {
         return;
     }
     let delay = seconds_of(row, "due_s");
     if delay.is_zero() {
-        ground.bell.freed(place.queue, place.group, place.partition);
+        context.notifier.freed(place.queue, place.group, place.partition);
     } else {
-        ground.bell.after(place.queue, place.group, place.partition, delay);
+        context.notifier.after(place.queue, place.group, place.partition, delay);
     }
 }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{Claim, Target};
 use crate::database::{Connection, DatabaseError, Param};
-use crate::messages::ground::Ground;
+use crate::messages::context::MessagesContext;
 use crate::messages::ids::{GroupId, PartitionId};
 use crate::messages::pop::marks::START;
 use crate::messages::statements::{CLAIM, CLAIM_PLAIN};
@@ -77,14 +77,14 @@ impl Slots {
     pub(in crate::messages::pop) async fn claim(
         &self,
         connection: &Connection,
-        ground: &Ground,
+        context: &MessagesContext,
     ) -> Result<Vec<Row>, DatabaseError> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
         let auto_acks = self.column(|slot| slot.auto_ack);
         let durable = auto_acks.contains(&true);
-        let bytes_max = fair_share(ground.options.pop_bytes_max, self.widest());
+        let bytes_max = fair_share(context.options.pop_bytes_max, self.widest());
         let params: [Param<'_>; 9] = [
             &self.column(|slot| slot.claim),
             &self.column(|slot| slot.group.0),
@@ -98,7 +98,7 @@ impl Slots {
         ];
         let rows = connection.query(&CLAIM, &params).await?;
         let buried: i64 = rows.first().map_or(0, |row| row.get("buried"));
-        ground.tally.buried.fetch_add(buried.unsigned_abs(), Ordering::Relaxed);
+        context.tally.buried.fetch_add(buried.unsigned_abs(), Ordering::Relaxed);
         Ok(rows)
     }
 
@@ -106,7 +106,7 @@ impl Slots {
     pub(in crate::messages::pop) async fn claim_plain(
         &self,
         connection: &Connection,
-        ground: &Ground,
+        context: &MessagesContext,
     ) -> Result<Vec<Row>, DatabaseError> {
         if self.is_empty() {
             return Ok(Vec::new());
@@ -118,7 +118,7 @@ impl Slots {
             &self.column(|slot| slot.due_since),
             &self.column(|slot| slot.batch),
             &self.column(|slot| slot.nonce),
-            &ground.options.pop_bytes_max,
+            &context.options.pop_bytes_max,
         ];
         connection.query(&CLAIM_PLAIN, &params).await
     }

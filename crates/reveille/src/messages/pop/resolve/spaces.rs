@@ -10,9 +10,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::messages::bell::Bell;
 use crate::messages::key::Key;
 use crate::messages::name::GroupName;
+use crate::messages::ready::MessageNotifier;
 
 /// With more than this all are forgotten: each costs one statement to find again.
 const SPACES_MAX: usize = 10_000;
@@ -40,10 +40,10 @@ struct Seen {
 }
 
 impl Spaces {
-    pub(super) fn recall(&self, bell: &Bell, pop: SpacePop<'_>) -> Option<Arc<[Key]>> {
+    pub(super) fn recall(&self, notifier: &MessageNotifier, pop: SpacePop<'_>) -> Option<Arc<[Key]>> {
         let seen = self.seen();
-        let Seen { keys, .. } = seen.get(&owned(pop)).filter(|seen| seen.heard == bell.heard())?;
-        keys.last().is_some_and(|space| bell.hub().is_known_empty(space)).then(|| Arc::clone(keys))
+        let Seen { keys, .. } = seen.get(&owned(pop)).filter(|seen| seen.heard == notifier.heard())?;
+        keys.last().is_some_and(|space| notifier.hub().is_known_empty(space)).then(|| Arc::clone(keys))
     }
 
     pub(super) fn note(&self, pop: SpacePop<'_>, keys: &Arc<[Key]>, heard: u64) {

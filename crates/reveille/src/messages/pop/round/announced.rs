@@ -13,9 +13,9 @@ use super::super::memory::Mode;
 use super::super::rows::ClaimRow;
 use super::ClaimRound;
 use super::report::Unasked;
-use crate::messages::bell::News;
 use crate::messages::error::MessagesError;
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
+use crate::messages::ready::News;
 
 /// What to claim without a search.
 #[derive(Default)]
@@ -43,8 +43,8 @@ impl ClaimRound<'_> {
         let mut known = self.known_places();
         self.memory.claiming_announced(&known.announced_queues);
         let (single, general) = tokio::join!(
-            known.single.claim_plain(self.connection, self.ground),
-            known.general.claim(self.connection, self.ground),
+            known.single.claim_plain(self.connection, self.context),
+            known.general.claim(self.connection, self.context),
         );
         let (single, general) = (single?, general?);
         self.take(&single).await?;
@@ -64,7 +64,7 @@ impl ClaimRound<'_> {
         let (mut known, now) = (Known::default(), Instant::now());
         for claim in self.claims.iter().filter(|claim| claim.waits()) {
             let [target @ Target { partition: None, queue, group }] = claim.targets[..] else { continue };
-            let announced = |most| self.ground.bell.news(queue, group, most);
+            let announced = |most| self.context.notifier.news(queue, group, most);
             match self.memory.mode(target, now) {
                 Mode::Announced => known.add_announced(claim, target, announced(claim.demand.slots())),
                 // What was announced is among what is ready, or the next search marks it so.

@@ -13,7 +13,7 @@ use super::super::marks::{Effort, START};
 use super::super::memory::Memory;
 use crate::database::{Connection, DatabaseError};
 use crate::messages::ids::{GroupId, QueueId};
-use crate::messages::statements::{DUES, SPREAD};
+use crate::messages::statements::{DUES, MARK_READY};
 
 /// How many partitions the database marks ready in one statement.
 const MARKED_MAX: i32 = 2000;
@@ -77,7 +77,7 @@ impl Reach {
         let queues = self.queues();
         let ids: Vec<i32> = queues.iter().map(|queue| queue.0).collect();
         let since = self.targets.iter().map(|target| self.due_since(*target)).min().unwrap_or(START);
-        let row = connection.query_opt(&SPREAD, &[&ids, &since]).await?;
+        let row = connection.query_opt(&MARK_READY, &[&ids, &since]).await?;
         let marked = row.map_or(0, |row| row.get::<_, i32>(0));
         Ok(if marked >= MARKED_MAX { queues } else { Vec::new() })
     }

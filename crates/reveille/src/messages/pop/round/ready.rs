@@ -45,11 +45,11 @@ impl ClaimRound<'_> {
         let read = reach.targets.iter().filter(|target| target.is_any_partition());
         self.report.read_ready.extend(read.map(|target| target.group));
         self.memory.searching(&reach.queues(), Instant::now());
-        let (connection, ground) = (self.connection, self.ground);
+        let (connection, context) = (self.connection, self.context);
         let (more_to_mark, any, named, next) = tokio::join!(
             reach.mark_ready(connection),
-            any.claim(connection, ground),
-            named.claim(connection, ground),
+            any.claim(connection, context),
+            named.claim(connection, context),
             reach.next_due(connection),
         );
         // Both claims reach their consumers before an error of another statement ends the round.

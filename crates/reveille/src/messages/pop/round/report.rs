@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use reveille_wake::{Looked, RungKey, Stretch};
+use reveille_wake::{RoundResult, Stretch, WokenKey};
 
 use super::super::claim::{Claim, Target};
 use super::super::memory::{Memory, Shown};
@@ -43,8 +43,8 @@ pub(super) enum Unasked {
 }
 
 impl Report {
-    pub(super) fn of(keys: &[RungKey<Key>]) -> Self {
-        let any = keys.iter().filter_map(|rung| Some((Target::of(&rung.key)?, rung.stretch?)));
+    pub(super) fn of(keys: &[WokenKey<Key>]) -> Self {
+        let any = keys.iter().filter_map(|woken| Some((Target::of(&woken.key)?, woken.stretch?)));
         let any = any.filter(|(target, _)| target.is_any_partition());
         Self { stretches: any.map(|(target, stretch)| (target.group, stretch)).collect(), ..Self::default() }
     }
@@ -115,10 +115,10 @@ impl Report {
     }
 
     /// The answer to the dispatcher.
-    pub(super) fn looked(&self, targets: &[Target], mut claims: Vec<Claim>) -> Looked<Key, Box<Claim>> {
+    pub(super) fn looked(&self, targets: &[Target], mut claims: Vec<Claim>) -> RoundResult<Key, Box<Claim>> {
         let waiting = self.still_waiting(&mut claims);
         // Demands that found no room in this round need these keys too, so they are not empty.
-        let mut looked = Looked { more: self.names_changed.iter().cloned().collect(), ..Looked::default() };
+        let mut looked = RoundResult { more: self.names_changed.iter().cloned().collect(), ..RoundResult::default() };
         for target in targets {
             if let Some(unasked) = self.announced_only(*target) {
                 looked.followed.push(target.key());

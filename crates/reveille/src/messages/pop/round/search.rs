@@ -74,7 +74,7 @@ impl ClaimRound<'_> {
     }
 
     async fn claim_spaces(&mut self, slots: &Slots, tried: &mut Tried) -> Result<(), MessagesError> {
-        let rows = slots.claim(self.connection, self.ground).await?;
+        let rows = slots.claim(self.connection, self.context).await?;
         let passed_before = self.report.take_passed();
         let taken = self.take(&rows).await;
         // A message may lie behind what was passed, and a pop that does not wait must get it.

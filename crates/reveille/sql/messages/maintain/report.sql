@@ -1,9 +1,0 @@
--- Note of the chore $1 where it left off, $2, and what it did, $3 (a JSON text); with $4 it is due
--- again at once.
--- locks:  the chore's row
-update {schema}.chore
-set mark = $2::bigint,
-    done_at = clock_timestamp(),
-    figures = $3::text::jsonb,
-    next_at = case when $4::boolean then clock_timestamp() else chore.next_at end
-where chore.name = $1::text

@@ -1,0 +1,68 @@
+//! Upkeep of the jobs: forgets what need not be kept, in bounded steps, in every process with a
+//! worker.
+
+use std::sync::Arc;
+
+use tracing::warn;
+
+use super::Jobs;
+use super::context::JobsContext;
+use super::error::JobsError;
+use super::statements::{FORGET_KEYS, HOLD_KEYS, SWEEP};
+use crate::database::{DatabaseError, Purpose};
+use crate::service::upkeep::{self, Next};
+
+/// Rows of one step.
+const STEP: i64 = 2000;
+
+/// Forget what is due, now and then, until the jobs close.
+pub(super) fn start(context: &Arc<JobsContext>) {
+    let of = Arc::clone(context);
+    upkeep::start(&context.service, context.options.upkeep_interval, move || {
+        let context = Arc::clone(&of);
+        async move {
+            if let Err(error) = sweep(&context).await {
+                warn!(%error, "upkeep of the jobs failed, the next round tries again");
+            }
+            Next::Later
+        }
+    });
+}
+
+impl Jobs {
+    /// Forget what need not be kept any more, now. Returns how many ended jobs were forgotten.
+    pub async fn upkeep(&self) -> Result<u64, JobsError> {
+        Ok(sweep(&self.parts.context).await?)
+    }
+}
+
+async fn sweep(context: &JobsContext) -> Result<u64, DatabaseError> {
+    let mut swept = 0;
+    loop {
+        let row = context.database.administer().await?.query_opt(&SWEEP, &[&STEP]).await?;
+        let step = row.map_or(0, |row| row.get::<_, i64>("swept"));
+        swept += step.unsigned_abs();
+        if step < STEP || context.service.end().is_cancelled() {
+            break;
+        }
+    }
+    forget_keys(context).await?;
+    Ok(swept)
+}
+
+/// In two statements of one transaction: the second sees what became of the keys that the first had
+/// to wait for.
+async fn forget_keys(context: &JobsContext) -> Result<(), DatabaseError> {
+    let mut connection = context.database.connection(Purpose::Dedicated("upkeep")).await?;
+    let mut after: Vec<u8> = Vec::new();
+    while !context.service.end().is_cancelled() {
+        let transaction = connection.transaction().await?;
+        let rows = transaction.query(&HOLD_KEYS, &[&after, &STEP]).await?;
+        let keys: Vec<&[u8]> = rows.iter().map(|row| row.get("key")).collect();
+        let Some(last) = keys.last() else { break };
+        after = last.to_vec();
+        transaction.execute(&FORGET_KEYS, &[&keys]).await?;
+        transaction.commit_known().await?;
+    }
+    Ok(())
+}

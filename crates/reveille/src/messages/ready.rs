@@ -1,0 +1,128 @@
+//! Announces what became ready: to consumers of this process at once, to other nodes through the
+//! broadcaster.
+//!
+//! Every change that can make a partition poppable calls a method here after its commit:
+//! docs/messages.md lists them.
+//!
+//! Next: [`source`], which wakes the keys that an announcement is about; then [`super::pop`].
+
+mod hint;
+mod known;
+mod places;
+mod source;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reveille_wake::{Cause, Hub, Runner};
+
+use super::ids::{GroupId, PartitionId, QueueId};
+use super::key::Key;
+use super::options::MessagesOptions;
+use crate::node::WorkSource;
+use crate::service::{Context, Notifier};
+use hint::About;
+pub(super) use places::News;
+pub(super) use source::MessageSource;
+
+/// A push to more partitions than this is announced as one to the queue.
+const PARTITIONS_NAMED_MAX: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct MessageNotifier {
+    notifier: Arc<Notifier<MessageSource>>,
+}
+
+impl MessageNotifier {
+    pub(super) fn new(context: &Arc<Context>, options: &MessagesOptions) -> (Self, Runner<Key>) {
+        let (source, runner) = MessageSource::new(context.database(), options);
+        (Self { notifier: Arc::new(Notifier::new(context, &Arc::new(source))) }, runner)
+    }
+
+    /// Messages were pushed to these partitions of the queue.
+    pub(super) fn pushed(&self, queue: QueueId, partitions: &[PartitionId]) {
+        if partitions.is_empty() || partitions.len() > PARTITIONS_NAMED_MAX {
+            self.source().pushed(queue, partitions);
+            self.announce(About::Queue(queue), Cause::Pushed);
+            return;
+        }
+        for partition in partitions {
+            self.announce(About::Partition(queue, *partition), Cause::Pushed);
+        }
+    }
+
+    /// An ack, a nack or a release made a partition claimable again for that group.
+    pub(super) fn freed(&self, queue: QueueId, group: GroupId, partition: PartitionId) {
+        self.freed_by(queue, group, Some(partition), Cause::Settled);
+    }
+
+    /// The same for another cause, or for partitions that are not known one by one.
+    pub(super) fn freed_by(&self, queue: QueueId, group: GroupId, partition: Option<PartitionId>, cause: Cause) {
+        self.announce(About::Group(queue, group, partition), cause);
+    }
+
+    /// A partition becomes claimable for that group after `delay`: a retry, the end of a short
+    /// lease.
+    pub(super) fn after(&self, queue: QueueId, group: GroupId, partition: PartitionId, delay: Duration) {
+        self.notifier.announce_after(&About::Group(queue, group, Some(partition)), delay);
+    }
+
+    /// A lease of the group was made that ends after `lease`: if its holder dies, others must claim
+    /// then.
+    pub(super) fn leased(&self, queue: QueueId, group: GroupId, lease: Duration) {
+        self.notifier.leased(&About::LeaseEnd(queue, group), lease);
+    }
+
+    /// An option of the queue changed, or a pause of it ended, or it or one of its groups is gone.
+    pub(super) fn queue_changed(&self, queue: QueueId) {
+        self.announce(About::Queue(queue), Cause::Configured);
+        self.new_queue();
+    }
+
+    /// A queue was made, or moved to another namespace or task.
+    pub(super) fn new_queue(&self) {
+        self.announce(About::Names, Cause::Configured);
+    }
+
+    /// Nobody can say what this may have made ready.
+    pub(super) fn everything(&self) {
+        self.announce(About::Everything, Cause::Configured);
+    }
+
+    /// Waits until every hint has been sent: a program that only pushes may exit right after.
+    pub(super) async fn flush(&self) {
+        self.notifier.flush().await;
+    }
+
+    pub(super) fn notifier(&self) -> &Arc<Notifier<MessageSource>> {
+        &self.notifier
+    }
+
+    pub(super) fn hub(&self) -> &Hub<Key> {
+        self.source().hub()
+    }
+
+    /// Somebody is about to wait for these keys.
+    pub(super) fn meet(&self, keys: &[Key]) {
+        self.source().meet(keys);
+    }
+
+    /// What was announced by partition since this was last asked for the group: where to claim
+    /// without searching. At most `most` partitions; the others stay.
+    pub(super) fn news(&self, queue: QueueId, group: GroupId, most: usize) -> News {
+        self.source().news(queue, group, most)
+    }
+
+    /// Grows with every announcement about names, before it wakes.
+    pub(super) fn heard(&self) -> u64 {
+        self.source().heard()
+    }
+
+    fn source(&self) -> &MessageSource {
+        self.notifier.source()
+    }
+
+    fn announce(&self, about: About, cause: Cause) {
+        self.notifier.announce(&about, cause);
+    }
+}

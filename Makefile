@@ -1,4 +1,4 @@
-# The two commands: `make serve` and `make test`. Each sets up what it needs on a machine that has Rust.
+# The two commands: `make serve` and `make test`. Each installs what it needs on a machine that has Rust.
 
 SHELL := /bin/sh
 MAJOR ?= 18
@@ -12,7 +12,7 @@ serve: SETUP = --for-serve
 serve: setup ## build and start the server on its embedded PostgreSQL; ARGS="--listen 127.0.0.1:7000" passes options
 	cargo run --locked --bin reveille -- serve $(ARGS)
 
-test: setup setup-test ## run all tests; REVEILLE_HISTORIES=20000 for new random histories of a queue
+test: setup setup-test ## run all tests; REVEILLE_HISTORIES=20000 adds random histories of a queue
 	cargo build --locked --bins
 	cargo test --locked --workspace --exclude reveille-duroxide --features reveille/sqlx
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide # its tests mostly wait for locks to expire
@@ -20,7 +20,7 @@ test: setup setup-test ## run all tests; REVEILLE_HISTORIES=20000 for new random
 test-clients: setup ## the README's quick start, curl, Node, httpx and Go, Queen's official Python client and jobs by psycopg, against a real server
 	scripts/test-clients
 
-test-browser: setup ## what web pages may and may not do, in a headless Chromium against a real server
+test-browser: setup ## which requests of web pages are served, in a headless Chromium against a real server
 	scripts/test-browser
 
 test-pg: ## run the tests that depend on PostgreSQL on another version: make test-pg MAJOR=18
@@ -29,17 +29,17 @@ test-pg: ## run the tests that depend on PostgreSQL on another version: make tes
 	cargo test --locked -p reveille -p reveille-testkit -p reveille-chaos --features reveille/sqlx && \
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide
 
-test-shuttle: ## the wake engine under thousands of interleavings; SHUTTLE_SCHEDULES=1000000 for a longer run
+test-shuttle: ## test the wake engine under thousands of interleavings; SHUTTLE_SCHEDULES=1000000 for a longer run
 	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
 	cargo test --locked --release -p reveille-wake --lib --test shuttle
 
 setup: ## find PostgreSQL binaries, or install them; not needed when DATABASE_URL names a server
 	@scripts/setup-postgres $(SETUP)
 
-setup-test: ## what only tests need
+setup-test: ## install what only tests need
 	@scripts/setup-pgbouncer
 
-check: ## everything CI does before the tests
+check: ## the checks of CI before the tests
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --features reveille/sqlx -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps

@@ -23,16 +23,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let database = Database::connect(DatabaseOptions::new(url)).await?;
     database.migrate().await?;
     let jobs = Jobs::open(&database, JobsOptions::default());
-    let (tell, mut sent) = mpsc::channel(1);
+    let (done, mut sent) = mpsc::channel(1);
     let worker = Worker::builder(&jobs)
         .queue("mail", 3) // three slots of four go to mail while both have work
         .queue("default", 1)
         .slots(64)
         .handler::<Receipt, _>("receipt", move |receipt, job| {
-            let tell = tell.clone();
+            let done = done.clone();
             async move {
                 println!("the receipt for order {} is sent, by job {}", receipt.order, job.id());
-                let _ = tell.send(receipt.order).await;
+                let _ = done.send(receipt.order).await;
             }
         })
         .start()

@@ -6,10 +6,10 @@
 //! psql shop -c "select reveille.enqueue('receipt', '{\"order\": 7}', queue => 'mail')"
 //! ```
 //!
-//! Says `waiting` when it hears of commits, `did <id> <arguments>` for each job, and `polled` when
-//! it looked for jobs without having been woken. A third argument is the heartbeat in seconds;
-//! `REVEILLE_NOTIFY=off` and `REVEILLE_FALLBACK_INTERVAL_S=2` are heeded: then it hears of nothing,
-//! and never says `waiting`. Ends with its standard input.
+//! It prints `waiting` when it receives hints, `did <id> <arguments>` for each job, and `polled`
+//! when it claimed without having been woken. A third argument is the heartbeat in seconds. With
+//! `REVEILLE_NOTIFY=off` it receives no hints and never prints `waiting`; it claims once in
+//! `REVEILLE_FALLBACK_INTERVAL_S`. It ends with its standard input.
 
 use std::error::Error;
 use std::io::Read;
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let database = Database::connect(options).await?;
     let switches = JobsOptions::from_environment(variable)?;
-    let jobs = Jobs::open(&database, switches.observer(Arc::new(tell)).wake_observer(Arc::new(tell_link)));
+    let jobs = Jobs::open(&database, switches.observer(Arc::new(print_polled)).wake_observer(Arc::new(print_waiting)));
     let worker = Worker::builder(&jobs)
         .queue(queue, 1)
         .handler::<Value, _>("receipt", |args, job| async move { println!("did {} {args}", job.id()) })
@@ -52,13 +52,13 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn tell(event: &JobEvent) {
+fn print_polled(event: &JobEvent) {
     if *event == JobEvent::Polled {
         println!("polled");
     }
 }
 
-fn tell_link(event: &Event) {
+fn print_waiting(event: &Event) {
     if matches!(event, Event::Link(link) if link.is_proven()) {
         println!("waiting");
     }

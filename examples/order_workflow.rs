@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let supervisor = match command::this_program() {
         Ok(program) => vec![program.into_os_string(), SUPERVISOR.into()],
-        Err(error) => return told(&error),
+        Err(error) => return fail(&error),
     };
     if arguments.first().is_some_and(|first| first == SUPERVISOR) {
         return command::run(&supervisor, arguments.into_iter().skip(1), environment);
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         .and_then(|server| shop(&server));
     match work {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => told(&*error),
+        Err(error) => fail(&*error),
     }
 }
 
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 async fn shop(server: &Embedded) -> Result<(), Box<dyn Error>> {
     let provider = PostgresProvider::options().url(server.connection_string("postgres")).open().await?;
     let store = Arc::new(provider.clone());
-    // Short locks: whoever takes over from a killed program waits until its locks have ended.
+    // Short locks: a program that takes over from a killed one waits until its locks have ended.
     let second = Duration::from_secs(1);
     let options =
         RuntimeOptions { orchestrator_lock_timeout: second, worker_lock_timeout: second, ..Default::default() };
@@ -158,7 +158,7 @@ fn environment(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-fn told(error: &dyn Error) -> ExitCode {
+fn fail(error: &dyn Error) -> ExitCode {
     eprintln!("order_workflow: {error}");
     ExitCode::FAILURE
 }

@@ -1,13 +1,12 @@
-//! One stream of orders, read by two teams at their own pace, each customer's orders in order, on a
+//! One stream of orders, read by two teams independently, each customer's orders in order, on a
 //! private PostgreSQL that this program brings along.
 //!
 //! ```text
 //! cargo run -p reveille --example ordered_fanout
 //! ```
 //!
-//! The kitchen fails on one order and gets it again; the ledger is not disturbed by that. An
-//! argument names the directory of the private PostgreSQL; without one it is in the temporary
-//! directory.
+//! The kitchen fails on one order and gets it again, which does not disturb the ledger. An argument
+//! names the directory of the private PostgreSQL; without one it is in the temporary directory.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -31,7 +30,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let supervisor = match command::this_program() {
         Ok(program) => vec![program.into_os_string(), SUPERVISOR.into()],
-        Err(error) => return told(&error),
+        Err(error) => return fail(&error),
     };
     if arguments.first().is_some_and(|first| first == SUPERVISOR) {
         return command::run(&supervisor, arguments.into_iter().skip(1), environment);
@@ -43,7 +42,7 @@ fn main() -> ExitCode {
         .and_then(|server| run(&server));
     match work {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => told(&*error),
+        Err(error) => fail(&*error),
     }
 }
 
@@ -67,7 +66,7 @@ async fn run(server: &Embedded) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Everybody orders a few times.
+/// Every customer orders a few times.
 async fn order(messages: &Messages, queue: &QueueName) -> Result<(), Box<dyn Error>> {
     for number in 1..=ORDERS {
         for customer in CUSTOMERS {
@@ -78,8 +77,7 @@ async fn order(messages: &Messages, queue: &QueueName) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// A team that takes what comes, waiting for it, until it has seen every order. It stumbles over
-/// one of them, once.
+/// A team that waits for orders until it has seen all of them. It fails on one order, once.
 async fn read(
     messages: &Messages,
     queue: &QueueName,
@@ -110,7 +108,7 @@ async fn work(
             if *stumble == Some(&*order) {
                 println!("{team}: {order} burnt, once more");
                 *stumble = None;
-                // What comes after it waits for it: that is the order of a partition.
+                // Later orders of this customer wait for it: a partition keeps its order.
                 settlement = Settlement::fail(lease, message.seq, "burnt");
                 break;
             }
@@ -126,7 +124,7 @@ async fn work(
     Ok(done)
 }
 
-fn told(error: &dyn Error) -> ExitCode {
+fn fail(error: &dyn Error) -> ExitCode {
     eprintln!("ordered_fanout: {error}");
     ExitCode::FAILURE
 }

@@ -1,4 +1,4 @@
-//! Anybody's own queue table, woken instead of polled:
+//! A queue in a plain table of your own, woken instead of polled:
 //! `cargo run -p reveille-wake --example plain_table -- "host=/tmp user=postgres dbname=postgres"`
 use std::future::{pending, poll_fn};
 use std::time::{Duration, Instant};
@@ -21,31 +21,31 @@ async fn main() -> anyhow::Result<()> {
     let (hub, runner) = Hub::new(HubOptions::default());
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(runner.run(pending()));
-    let bell = hub.clone();
+    let listener = hub.clone();
     tasks.spawn(async move {
         // Never blocks: a listener that stops reading stops VACUUM for the whole database.
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(_) = message {
-                bell.wake(&"letter", Cause::Notified);
+                listener.wake(&"letter", Cause::Notified);
             }
         }
-        bell.set_link(Link::Lost { since: Instant::now(), attempts: 0 }); // a real one connects again
+        listener.set_link(Link::Lost { since: Instant::now(), attempts: 0 }); // a real one connects again
     });
     db.batch_execute(SETUP).await?;
-    hub.set_link(Link::Proven { since: Instant::now() }); // rings everybody: what came before LISTEN went unheard
+    hub.set_link(Link::Proven { since: Instant::now() }); // wakes all: hints before LISTEN were missed
 
-    let mut armed = hub.arm("letter")?; // from here no ring is lost
+    let mut armed = hub.arm("letter")?; // from here no wake is lost
     let mut left = 5;
     while left > 0 {
-        // A hint may get lost: after thirty seconds look anyway.
+        // A hint may get lost: after thirty seconds claim anyway.
         if let Waited::Woken(cause) = armed.wait(Instant::now() + Duration::from_secs(30)).await {
             println!("woken: {cause}");
         }
-        let claim = armed.claim(); // an error below drops it, and its ring is put back
+        let claim = armed.claim(); // an error below drops it, and its wake is put back
         let rows = db.query(CLAIM, &[]).await?;
         claim.found(Outcome::of(rows.len(), 2));
         if rows.is_empty() {
-            db.query_one(PUSH, &[&left]).await?; // somebody pushes: here, in psql, on another machine
+            db.query_one(PUSH, &[&left]).await?; // a push: here, in psql or on another machine
         }
         for row in rows {
             println!("took {}", row.get::<_, &str>(0));

@@ -1,4 +1,4 @@
-//! How long to measure, and what to tell whoever watches.
+//! How long to measure, which parts, and what to print meanwhile.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ impl Bench {
         Self { quick, only, chaos }
     }
 
-    /// What the chaos run was told.
+    /// The options of the chaos run.
     pub(crate) fn chaos(&self) -> &reveille_chaos::Options {
         &self.chaos
     }
 
-    /// Whether a part of the scenario is to be measured; says so if it is.
+    /// Whether a part of the scenario is to be measured; prints its name if it is.
     pub(crate) fn wants(&self, part: &str) -> bool {
         let wanted = self.only.as_ref().is_none_or(|only| part.contains(only.as_str()));
         if wanted {
@@ -41,8 +41,8 @@ impl Bench {
         self.pick(Duration::from_millis(500), Duration::from_secs(2))
     }
 
-    /// How often everything is measured. Rounds alternate between the rivals, so that a noisy
-    /// minute hits all of them.
+    /// How often everything is measured. Rounds alternate between ours and its peers, so that a
+    /// noisy minute hits all of them.
     pub(crate) fn rounds(&self) -> usize {
         self.pick(3, 5)
     }

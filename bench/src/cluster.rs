@@ -8,7 +8,7 @@ use reveille::database::{Database, DatabaseOptions};
 use reveille_embedded::{Embedded, EmbeddedOptions};
 use reveille_testkit::scenario::supervisor;
 
-/// A server with fsync on, as a product would run it.
+/// A server with fsync on, as in production.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     embedded: Option<Embedded>,
@@ -49,18 +49,18 @@ impl Cluster {
         Ok(database)
     }
 
-    /// Says what the server's log says of an end nobody asked for: it is gone with the directory.
-    fn tell_last_words(&self) {
+    /// Prints what the server's log has about a crash, because the log goes with the directory.
+    fn print_crash(&self) {
         let log = std::fs::read_to_string(self.dir.join("postgres.log")).unwrap_or_default();
         for line in log.lines().filter(|line| line.contains("PANIC:") || line.contains("was terminated by signal")) {
-            eprintln!("reveille-bench: PostgreSQL said: {line}");
+            eprintln!("reveille-bench: PostgreSQL logged: {line}");
         }
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.tell_last_words();
+        self.print_crash();
         if let Some(embedded) = self.embedded.take() {
             let _ = embedded.close(Duration::from_secs(30));
         }

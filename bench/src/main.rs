@@ -1,4 +1,4 @@
-//! `reveille-bench`: how fast is it, beside what, on this machine, now.
+//! `reveille-bench`: how fast Reveille and its peers are on this machine.
 //!
 //! Every scenario starts what it needs (a private PostgreSQL with fsync on), shows progress on
 //! standard error, prints a table with ratios, and with `--json` ends in one line of figures. Speed
@@ -81,10 +81,10 @@ fn main() -> ExitCode {
         let mut word = || typed.next().and_then(|word| word.into_string().ok());
         return ended(scenarios::jobs::measure(&word().unwrap_or_default(), word().as_deref()));
     }
-    // And everybody who takes part in a chaos run.
+    // And every process that takes part in a chaos run.
     if typed.next_if(|word| word == reveille_chaos::CHILD).is_some() {
-        let orders = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
-        return ended(reveille_chaos::run_child(&orders));
+        let assignment = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
+        return ended(reveille_chaos::run_child(&assignment));
     }
     ended(run(&Arguments::parse()))
 }

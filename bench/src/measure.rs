@@ -16,7 +16,7 @@ where
     counted(span, workers, async |worker| work(worker).await.map(|()| 1)).await
 }
 
-/// The same for work that says how much it did.
+/// The same for work that returns how much it did.
 pub(crate) async fn counted<W>(span: Duration, workers: usize, work: W) -> anyhow::Result<f64>
 where
     W: AsyncFn(usize) -> anyhow::Result<usize>,

@@ -13,17 +13,17 @@ pub(crate) struct RoundTrips {
 
 /// One at a time, each committed before the next: what an otherwise idle system sees.
 pub(crate) async fn round_trips(url: &str, span: Duration) -> anyhow::Result<RoundTrips> {
-    let (speaker, mut listener) = (Plain::connect(url).await?, Plain::connect(url).await?);
+    let (sender, mut listener) = (Plain::connect(url).await?, Plain::connect(url).await?);
     listener.client.batch_execute("listen bench_ground").await?;
-    let notify = speaker.client.prepare("select pg_notify('bench_ground', '')").await?;
+    let notify = sender.client.prepare("select pg_notify('bench_ground', '')").await?;
     let mut took = Vec::new();
     let began = Instant::now();
     while began.elapsed() < span {
-        let said = Instant::now();
-        speaker.client.execute(&notify, &[]).await?;
-        let heard = tokio::time::timeout(Duration::from_secs(5), listener.notified_at()).await;
-        let heard = heard.context("a notification did not arrive within 5 s")?.context("the listener is gone")?;
-        took.push(heard.saturating_duration_since(said).as_secs_f64() * 1000.0);
+        let sent = Instant::now();
+        sender.client.execute(&notify, &[]).await?;
+        let arrived = tokio::time::timeout(Duration::from_secs(5), listener.notified_at()).await;
+        let arrived = arrived.context("a notification did not arrive within 5 s")?.context("the listener is gone")?;
+        took.push(arrived.saturating_duration_since(sent).as_secs_f64() * 1000.0);
     }
     Ok(RoundTrips { p50_ms: quantile(&took, 0.5), p99_ms: quantile(&took, 0.99) })
 }

@@ -1,8 +1,7 @@
 //! A provider that is measured in a process of its own.
 //!
-//! Ours too: this program again, so that nobody has the advantage of the measuring process or the
-//! burden of the others' threads. Commands and answers are lines of JSON; see the crate `workload`
-//! in `bench/peers`.
+//! Ours too: this program again, so that no provider shares the measuring process or the threads of
+//! the others. Commands and answers are lines of JSON; see the crate `workload` in `bench/peers`.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -19,15 +18,15 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The first argument that makes this program the child which measures our provider.
 pub(crate) const CHILD: &str = "measure-reveille-duroxide";
-/// As many connections for each of them, so that nobody waits for one.
+/// So many connections for each of them that no call waits for one.
 const CONNECTIONS: &str = "20";
 
-/// A child process and the way to talk to it.
+/// A child process, its input and its output.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     _child: Child,
-    orders: ChildStdin,
+    commands: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
 }
 
@@ -37,14 +36,14 @@ impl Peer {
         command.args(arguments).env("DUROXIDE_PG_POOL_MAX", CONNECTIONS).env("RUST_LOG", "off");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
-        let orders = child.stdin.take().context("a child without standard input")?;
+        let commands = child.stdin.take().context("a child without standard input")?;
         let answers = BufReader::new(child.stdout.take().context("a child without standard output")?).lines();
-        Ok(Self { name, _child: child, orders, answers })
+        Ok(Self { name, _child: child, commands, answers })
     }
 
-    /// Gives a command and waits for its end.
+    /// Sends a command and waits for its answer.
     pub(crate) async fn ask(&mut self, command: Value) -> anyhow::Result<Value> {
-        self.orders.write_all(format!("{command}\n").as_bytes()).await?;
+        self.commands.write_all(format!("{command}\n").as_bytes()).await?;
         loop {
             let line = self.answers.next_line().await?;
             let line = line.with_context(|| format!("{} ended in the middle of {command}", self.name))?;
@@ -59,16 +58,16 @@ impl Peer {
     }
 }
 
-/// Builds the rivals and says where their program is.
-pub(crate) async fn build_rivals() -> anyhow::Result<PathBuf> {
+/// Builds the peers and returns the path of the first one's program.
+pub(crate) async fn build_peers() -> anyhow::Result<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
-    progress("building the rivals (bench/peers); the first time this takes some minutes");
+    progress("building the peers (bench/peers); the first time this takes some minutes");
     let mut build = Command::new("cargo");
     build.args(["build", "--release", "--quiet", "--manifest-path"]).arg(workspace.join("Cargo.toml"));
     // A workspace of its own, wherever ours is built.
     build.arg("--target-dir").arg(workspace.join("target"));
     let built = build.status().await.context("cannot run cargo")?;
-    anyhow::ensure!(built.success(), "the rivals could not be built");
+    anyhow::ensure!(built.success(), "the peers could not be built");
     Ok(workspace.join("target/release/duroxide-peers"))
 }
 

@@ -1,9 +1,9 @@
-//! What a pop brought, and the acks for it.
+//! The answer of a pop, and the acks for it.
 
 use reveille_testkit::scenario::wire::{Reply, Wire};
 use serde::Deserialize;
 
-/// One message, as far as a consumer of no interest in its payload reads it.
+/// One message, without the payload, which no consumer here reads.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Message<'a> {
@@ -20,7 +20,7 @@ struct Popped<'a> {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct AckAnswer {
     success: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn messages(body: &[u8]) -> anyhow::Result<Vec<Message<'_>>> {
 }
 
 impl Message<'_> {
-    /// What is said of it when it is done.
+    /// Its item in an ack, as JSON.
     pub(crate) fn acknowledgement(&self) -> String {
         let Self { transaction_id, partition_id, lease_id, consumer_group } = self;
         format!(
@@ -51,8 +51,8 @@ impl Message<'_> {
 pub(crate) async fn ack(wire: &mut Wire, acknowledgements: &[String]) -> anyhow::Result<()> {
     let body = format!(r#"{{"acknowledgments":[{}]}}"#, acknowledgements.join(","));
     let answer = wire.post("/api/v1/ack/batch", &body).await?.expect(200)?;
-    let told: Vec<Told> = serde_json::from_slice(&answer)?;
-    let all = told.len() == acknowledgements.len() && told.iter().all(|told| told.success);
+    let answers: Vec<AckAnswer> = serde_json::from_slice(&answer)?;
+    let all = answers.len() == acknowledgements.len() && answers.iter().all(|answer| answer.success);
     anyhow::ensure!(all, "an ack was refused: {}", String::from_utf8_lossy(&answer));
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "idle",
-        about: "what a process that waits asks of the database, beside a poller",
+        about: "what a process that waits costs the database, beside a poller",
         run: |bench| Box::pin(idle::run(bench)),
     },
     Scenario {
@@ -78,12 +78,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "jobs-latency",
-        about: "from the commit of a job to the start of its handler, and what waiting costs, beside the same rivals",
+        about: "from the commit of a job to the start of its handler, and what waiting costs, beside the same peers",
         run: |bench| Box::pin(jobs_latency::run(bench)),
     },
     Scenario {
         name: "chaos",
-        about: "everything is killed, stopped and cut off while it works, and a ledger says whether anything was lost",
+        about: "everything is killed, stopped and cut off while it works, and a ledger shows whether anything was lost",
         run: |bench| Box::pin(reveille_chaos::run(bench.chaos())),
     },
 ];

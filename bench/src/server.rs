@@ -34,15 +34,16 @@ impl Serving {
         Self::spawn(command).await
     }
 
-    /// Starts a child that says where it listens.
+    /// Starts a child that prints where it listens.
     pub(crate) async fn spawn(mut command: Command) -> anyhow::Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().context("cannot start a server")?;
         let pid = child.id().context("the server ended at once")?;
         let mut lines = BufReader::new(child.stdout.take().context("a child without standard output")?).lines();
-        let line = timeout(STARTING, lines.next_line()).await.context("the server does not say where it listens")??;
+        let line =
+            timeout(STARTING, lines.next_line()).await.context("the server does not print where it listens")??;
         let line = line.context("the server ended before it listened")?;
-        let address = line.strip_prefix("listening on http://").with_context(|| format!("it said {line:?}"))?;
+        let address = line.strip_prefix("listening on http://").with_context(|| format!("it printed {line:?}"))?;
         Ok(Self { _child: child, pid, address: address.parse()? })
     }
 
@@ -50,17 +51,17 @@ impl Serving {
         Wire::connect(self.address).await
     }
 
-    /// What `GET /api/v1/status` says.
+    /// The answer of `GET /api/v1/status`.
     pub(crate) async fn status(&self) -> anyhow::Result<Value> {
         let body = self.connect().await?.get("/api/v1/status").await?.expect(200)?;
         Ok(serde_json::from_slice(&body)?)
     }
 
-    /// Looks so far, whatever they found.
-    pub(crate) async fn looks(&self) -> anyhow::Result<f64> {
+    /// Claim rounds so far, whatever they found.
+    pub(crate) async fn claim_rounds(&self) -> anyhow::Result<f64> {
         let body = self.connect().await?.get("/metrics").await?.expect(200)?;
         let text = String::from_utf8(body)?;
-        let looks = text.lines().filter(|line| line.starts_with("reveille_looks_total{"));
-        Ok(looks.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
+        let rounds = text.lines().filter(|line| line.starts_with("reveille_looks_total{"));
+        Ok(rounds.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
     }
 }

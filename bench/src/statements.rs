@@ -1,4 +1,4 @@
-//! Every statement that PostgreSQL is asked for, counted by itself, utility ones too.
+//! Every statement that PostgreSQL runs, counted by PostgreSQL itself, utility ones too.
 
 use anyhow::Context;
 use reveille_testkit::scenario::progress;
@@ -15,7 +15,7 @@ pub(crate) fn counting_cluster() -> anyhow::Result<Cluster> {
     })
 }
 
-/// From here on [`count`] can be asked.
+/// From here on [`count`] works.
 pub(crate) async fn make_countable(admin: &Client) -> anyhow::Result<()> {
     let made = admin.batch_execute("create extension pg_stat_statements").await;
     made.context("this PostgreSQL has no pg_stat_statements")

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::clock::now;
-use super::history::{Event, History, Key, Keys, Outcome, Place, Word};
+use super::history::{Event, History, Key, Keys, Outcome, Place, Status};
 use super::layout::{LEASE_S, QUEUES};
 
 /// So many pushes may fail before a server counts as not healed.
@@ -66,7 +66,7 @@ impl<'h> Caller<'h> {
         let Place { queue, partition } = place;
         let path =
             format!("/api/v1/pop/queue/{queue}/partition/{partition}?consumerGroup={group}&wait=true&timeout=1000");
-        let asked = now();
+        let began = now();
         let reply = self.wire.get(&path).await?;
         if reply.status == 204 {
             return Ok(None);
@@ -83,21 +83,21 @@ impl<'h> Caller<'h> {
             partition_id: text("partitionId"),
         };
         let (group, lease, keys) = (group.to_owned(), taken.lease.clone(), Keys::one(key));
-        self.history.note(Event::Delivered { asked, place: place.clone(), group, lease, attempt: 0, keys });
+        self.history.note(Event::Delivered { began, place: place.clone(), group, lease, attempt: 0, keys });
         Ok(Some(taken))
     }
 
-    /// Acks it; says whether that was a success.
+    /// Acks it; returns whether that was a success.
     pub(crate) async fn ack(&mut self, taken: &Taken, group: &str) -> anyhow::Result<bool> {
         let (op, keys) = (self.history.number(), Keys::one(taken.key));
         let (place, lease) = (taken.place.clone(), taken.lease.clone());
-        let word = Word::Completed;
-        self.history.note(Event::Settle { op, place, group: group.to_owned(), lease, keys: keys.clone(), word });
+        let status = Status::Completed;
+        self.history.note(Event::Settle { op, place, group: group.to_owned(), lease, keys: keys.clone(), status });
         let body = json!({ "transactionId": taken.transaction_id, "partitionId": taken.partition_id,
             "leaseId": taken.lease, "consumerGroup": group, "status": "completed" });
         let reply = self.wire.post("/api/v1/ack", &body.to_string()).await?;
-        let told: Value = serde_json::from_slice(&reply.expect(200)?)?;
-        let (success, noop) = (told[0]["success"] == true, told[0]["noop"] == true);
+        let answer: Value = serde_json::from_slice(&reply.expect(200)?)?;
+        let (success, noop) = (answer[0]["success"] == true, answer[0]["noop"] == true);
         let outcome = match (success, noop) {
             (true, false) => Outcome::Ok,
             (true, true) => Outcome::Again,
@@ -109,7 +109,7 @@ impl<'h> Caller<'h> {
 
     /// Moves a group back to a time.
     pub(crate) async fn seek(&mut self, queue: &str, group: &str, to: &str) -> anyhow::Result<()> {
-        let asked = now();
+        let began = now();
         let path = format!("/api/v1/consumer-groups/{group}/queues/{queue}/seek");
         let body = json!({ "timestamp": to }).to_string();
         let reply = timeout(Duration::from_secs(15), self.wire.post(&path, &body)).await;
@@ -119,7 +119,7 @@ impl<'h> Caller<'h> {
             _ => Outcome::Unknown,
         };
         let (queue, group) = (queue.to_owned(), group.to_owned());
-        self.history.note(Event::Sought { asked, queue, group, outcome });
+        self.history.note(Event::Sought { began, queue, group, outcome });
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl<'h> Caller<'h> {
         let end = tokio::time::Instant::now() + span;
         let mut refused = 0;
         while tokio::time::Instant::now() < end {
-            // A lane of this server may still have to find out that its connection is gone.
+            // A batcher of this server may still have to find out that its connection is gone.
             if let Err(error) = self.push(&places[fastrand::usize(0..places.len())]).await {
                 refused += 1;
                 anyhow::ensure!(refused < REFUSED_MAX, "a server that was healed does not work: {error:#}");

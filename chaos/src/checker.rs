@@ -1,8 +1,8 @@
-//! Says whether a history keeps every promise.
+//! Checks whether a history keeps every promise.
 //!
-//! Pure: the history is all it knows. Whatever nobody can know (an answer that was lost with
-//! whoever waited for it, which of two overlapping pops was claimed first) is never held against
-//! the queue; everything else is.
+//! A pure function of the history. What no process can know (the answer to a client that was
+//! killed, which of two overlapping pops was claimed first) never counts against the queue;
+//! everything else does.
 
 mod ledger;
 mod order;
@@ -20,28 +20,28 @@ use super::history::{Count, Event, Key, Record};
 use ledger::Ledger;
 pub(crate) use redelivery::Redelivered;
 
-/// What a run fails by.
+/// A kind of broken promise, each a figure that must be 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Column {
-    /// A push that was answered, and a group that never got to the end of it.
+    /// A push that was answered, and that a group never settled.
     Lost,
-    /// A message that nobody pushed, or that was certainly not stored, or that is somewhere else.
+    /// A message that was never pushed, or certainly not stored, or came from another place.
     Unexpected,
     /// Two first successes for one message and group.
     DoubleSuccess,
-    /// A success under a lease after somebody else had the next one.
+    /// A success under a lease after another consumer had the next one.
     StaleSuccess,
     /// Another order than that of the pushes, or different orders for two groups.
     OutOfOrder,
     /// Still waiting when all faults have long ended.
     Stuck,
-    /// A lease that nobody holds and nothing waits behind.
+    /// A lease without a holder on a partition without messages.
     OrphanLease,
-    /// Nobody woke a consumer that waited, in time.
+    /// A consumer that waited was not woken in time.
     MissedWake,
     /// Given out again although the first delivery was neither given back nor over.
     Unexplained,
-    /// PostgreSQL had to end somebody.
+    /// PostgreSQL ended a transaction because of a deadlock.
     Deadlock,
     /// Reconciliation found something to repair.
     Repaired,
@@ -98,14 +98,14 @@ pub(crate) struct Finding {
     pub(crate) sentence: String,
 }
 
-/// What was found, and what was counted on the way.
+/// Broken promises, and what was counted on the way.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) findings: Vec<Finding>,
     pub(crate) counted: Counted,
 }
 
-/// Numbers without blame.
+/// Numbers that need not be 0.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Counted {
     pub(crate) pushed: u64,
@@ -136,7 +136,7 @@ impl Verdict {
     }
 }
 
-/// Judges a history that is in the order of time.
+/// Checks a history that is in the order of time.
 pub(crate) fn check(history: &[Record]) -> Verdict {
     let ledger = Ledger::read(history);
     let mut verdict = Verdict { counted: ledger.counted(), ..Verdict::default() };

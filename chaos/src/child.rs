@@ -1,17 +1,18 @@
 //! Producers, consumers and workers, each a process of its own that can be killed at any
 //! instruction.
 //!
-//! This program again, under a hidden first argument. What a child sees it writes to its standard
+//! This program again, under a hidden first argument. A child writes what it sees to its standard
 //! output, a record a line: the intent before a call and the outcome after it, each with one write.
-//! Its standard input says when to pause and when to leave; its end means that the run is gone.
+//! Commands to pause and to leave arrive on its standard input, whose end means that the run is
+//! gone.
 
 mod consumer;
-mod door;
 mod flows;
 mod foreign;
-mod pen;
+mod forwarder;
+mod http;
 mod producer;
-mod relay;
+mod recorder;
 mod worker;
 
 use std::net::SocketAddr;
@@ -24,16 +25,16 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::history::Key;
 use super::layout::Role;
-use door::Door;
 use foreign::Purpose;
-use pen::Pen;
+use http::HttpClient;
+use recorder::Recorder;
 
 /// The first argument that makes this program such a child.
 pub const CHILD: &str = "chaos-child";
 
-/// What a child is told when it starts.
+/// What a child needs to start; its second argument.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Orders {
+pub(crate) struct Assignment {
     /// Its number in the history; also where its keys begin.
     pub(crate) actor: u32,
     pub(crate) seed: u64,
@@ -50,33 +51,33 @@ pub(crate) fn payload_key(payload: &[u8]) -> Option<Key> {
 
 /// What a child works with.
 struct Kit {
-    orders: Orders,
-    pen: Pen,
-    door: Door,
+    assignment: Assignment,
+    recorder: Recorder,
+    http: HttpClient,
     random: fastrand::Rng,
-    mood: Arc<Mood>,
+    control: Arc<Control>,
 }
 
-/// What the run wants of its children now.
+/// The commands of the run that are in force.
 #[derive(Debug, Default)]
-struct Mood {
+struct Control {
     held: AtomicBool,
     brisk: AtomicBool,
     leaving: AtomicBool,
 }
 
-impl Mood {
+impl Control {
     fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Relaxed)
     }
 
-    /// Nobody dawdles or hangs up: what is measured now is the queue.
+    /// Clients neither work slowly nor hang up: the queue is being measured.
     fn is_brisk(&self) -> bool {
         self.brisk.load(Ordering::Relaxed)
     }
 
     /// Waits while producers are held back.
-    async fn until_wanted(&self) {
+    async fn while_held(&self) {
         while self.held.load(Ordering::Relaxed) && !self.is_leaving() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -84,17 +85,18 @@ impl Mood {
 }
 
 /// The child's side.
-pub fn run(orders: &str) -> anyhow::Result<()> {
-    let orders: Orders = serde_json::from_str(orders)?;
+pub fn run(assignment: &str) -> anyhow::Result<()> {
+    let assignment: Assignment = serde_json::from_str(assignment)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(async {
-        let mood = Arc::new(Mood::default());
-        let random = fastrand::Rng::with_seed(orders.seed);
-        let door = Door::new(orders.nodes.clone(), orders.seed);
-        let mut kit = Kit { pen: Pen::new(orders.actor), orders, door, random, mood: Arc::clone(&mood) };
+        let control = Arc::new(Control::default());
+        let random = fastrand::Rng::with_seed(assignment.seed);
+        let http = HttpClient::new(assignment.nodes.clone(), assignment.seed);
+        let recorder = Recorder::new(assignment.actor);
+        let mut kit = Kit { assignment, recorder, http, random, control: Arc::clone(&control) };
         tokio::select! {
             done = work(&mut kit) => done,
-            () = listen(&mood) => Ok(()),
+            () = listen(&control) => Ok(()),
         }
     });
     // The thread that reads standard input would hold the process back until the run is gone.
@@ -103,7 +105,7 @@ pub fn run(orders: &str) -> anyhow::Result<()> {
 }
 
 async fn work(kit: &mut Kit) -> anyhow::Result<()> {
-    match kit.orders.role.clone() {
+    match kit.assignment.role.clone() {
         Role::Producer { queue, partitions, batch, rate, manner } => {
             producer::Producer { queue, partitions, batch, rate, manner }.run(kit).await
         }
@@ -114,21 +116,21 @@ async fn work(kit: &mut Kit) -> anyhow::Result<()> {
         Role::Consumer { queue, group, batch, partitions, manner } => {
             consumer::Consumer { queue, group, batch, partitions, manner }.run(kit).await
         }
-        Role::Relay => relay::run(kit).await,
+        Role::Forwarder => forwarder::run(kit).await,
         Role::Worker => worker::run(kit).await,
         Role::Flows { rate } => flows::run(kit, rate).await,
     }
 }
 
-/// Follows the run's wishes; returns when the run is gone.
-async fn listen(mood: &Mood) {
+/// Follows the run's commands; returns when the run is gone.
+async fn listen(control: &Control) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         match line.as_str() {
-            "hold" => mood.held.store(true, Ordering::Relaxed),
-            "go" => mood.held.store(false, Ordering::Relaxed),
-            "brisk" => mood.brisk.store(true, Ordering::Relaxed),
-            "leave" => mood.leaving.store(true, Ordering::Relaxed),
+            "hold" => control.held.store(true, Ordering::Relaxed),
+            "go" => control.held.store(false, Ordering::Relaxed),
+            "brisk" => control.brisk.store(true, Ordering::Relaxed),
+            "leave" => control.leaving.store(true, Ordering::Relaxed),
             _ => {}
         }
     }

@@ -1,5 +1,4 @@
-//! One clock for all processes of a run: the kernel's, which only goes forward and is the same for
-//! everybody.
+//! One clock for all processes of a run: the kernel's monotonic one.
 
 use nix::time::{ClockId, clock_gettime};
 

@@ -1,4 +1,4 @@
-//! The end of a run: nothing may be left, and the database is asked whether that is so.
+//! The end of a run: the database must show that nothing is left.
 
 use std::path::Path;
 use std::time::Duration;
@@ -33,7 +33,8 @@ const EFFECTS: &str = "
     union all
     select 'flows', substr(instance_id, 6)::bigint, 1 from duroxide.execution
     where status = 'Completed' and output = substr(instance_id, 6) || ': step step ' || substr(instance_id, 6)";
-/// Groups with messages before them of which nothing says so: none, in any snapshot.
+/// Groups that have undelivered messages and neither a due time nor the mark for new messages:
+/// none, in any snapshot.
 const STRANDED: &str = "
     select count(*) from reveille.partition_row join reveille.cursor on cursor.partition = partition_row.partition
     where partition_row.next_seq - 1 > cursor.committed and cursor.due_at is null and partition_row.new_since is null";
@@ -47,10 +48,10 @@ const BURIED: &str = "
     join reveille.queue on queue.id = dead_letter.queue
     join reveille.consumer_group on consumer_group.id = dead_letter.grp";
 
-/// Waits until every group has settled everything; says whether that happened in time.
+/// Waits until every group has settled everything; returns whether that happened in time.
 pub(crate) async fn drained(world: &World, patience: Duration) -> anyhow::Result<bool> {
     let end = Instant::now() + patience;
-    let admin = world.ground.admin().await?;
+    let admin = world.postgres.admin().await?;
     while Instant::now() < end {
         let left = admin.client.query(LEFT, &[]).await?.len();
         let waiting: i64 = admin.client.query_one(WAITING, &[]).await?.get(0);
@@ -67,14 +68,14 @@ pub(crate) async fn backlog(client: &Client) -> anyhow::Result<u64> {
     Ok(client.query_one(BACKLOG, &[]).await?.get::<_, i64>(0).unsigned_abs())
 }
 
-/// How many groups were not told of something, in this snapshot.
+/// How many groups have messages that no consumer will be woken for, in this snapshot.
 pub(crate) async fn stranded(client: &Client) -> anyhow::Result<u64> {
     Ok(client.query_one(STRANDED, &[]).await?.get::<_, i64>(0).unsigned_abs())
 }
 
-/// Writes down what the database and the logs have to say when all is over.
-pub(crate) async fn last_words(world: &World, dir: &Path) -> anyhow::Result<()> {
-    let (admin, history) = (world.ground.admin().await?, &world.history);
+/// Records what the database and the logs show when all is over.
+pub(crate) async fn record_end(world: &World, dir: &Path) -> anyhow::Result<()> {
+    let (admin, history) = (world.postgres.admin().await?, &world.history);
     for row in admin.client.query(LEFT, &[]).await? {
         let (queue, partition, group): (String, String, String) = (row.get(0), row.get(1), row.get(2));
         let (pending, leased) = (row.get::<_, i64>(3).unsigned_abs(), row.get(4));
@@ -90,10 +91,10 @@ pub(crate) async fn last_words(world: &World, dir: &Path) -> anyhow::Result<()> 
         history.note(Event::Effect { queue: row.get(0), key, times });
     }
     count(history, Count::Repairs, stranded(&admin.client).await?);
-    count(history, Count::Repairs, logged(dir, "a group had not been told of messages"));
+    count(history, Count::Repairs, logged(dir, "found undelivered messages that no consumer would be woken for"));
     count(history, Count::Panics, logged(dir, "panicked at"));
-    let grounds = std::iter::once(&world.ground).chain(&world.standby);
-    count(history, Count::Deadlocks, grounds.map(|ground| ground.logged("deadlock detected")).sum());
+    let clusters = std::iter::once(&world.postgres).chain(&world.standby);
+    count(history, Count::Deadlocks, clusters.map(|cluster| cluster.logged("deadlock detected")).sum());
     Ok(())
 }
 

@@ -1,9 +1,9 @@
-//! What happened, as those who did it saw it.
+//! What happened, as each process saw it.
 //!
-//! Append-only: an intent is written before a call and its outcome after it, so that whoever is
-//! killed in between leaves an intent without an outcome, which the checker takes for "nobody
-//! knows". Every message carries a key of its own. A history is kept in memory for the checker and
-//! in a file, a line of JSON for each record, for whoever wants to read it.
+//! Append-only: an intent is written before a call and its outcome after it, so that a process
+//! which is killed in between leaves an intent without an outcome, which the checker takes as
+//! unknown. Every message carries a key of its own. A history is kept in memory for the checker and
+//! in a file for people, with a line of JSON for each record.
 //!
 //! Next: [`super::checker`].
 
@@ -20,11 +20,11 @@ use super::clock::{Micros, now};
 /// The name of a message in the ledger: in its payload, given once.
 pub(crate) type Key = u64;
 
-/// Something that happened, and who saw it.
+/// Something that happened, and the process that saw it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) at: Micros,
-    /// Who wrote it; a process that was killed and started again is another one.
+    /// The process that wrote it; one that was killed and started again has another number.
     #[serde(default)]
     pub(crate) by: u32,
     #[serde(flatten)]
@@ -48,33 +48,33 @@ impl Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Keys(Vec<(Key, u32)>);
 
-/// What may be expected of a group.
+/// What a group may expect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Promise {
     /// At least once, in order, fenced.
     Leased,
     /// At most once: what is popped is settled.
     AutoAck,
-    /// As leased, but somebody moves the group back now and then.
+    /// As leased, but the run moves the group back now and then.
     Sought,
-    /// Exactly once, told by rows that were written with the same commit (jobs, orchestrations).
+    /// Exactly once, shown by rows that were written with the same commit (jobs, orchestrations).
     Effects,
 }
 
-/// What became of a call.
+/// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Outcome {
     Ok,
-    /// A success that says it was one before.
+    /// The answer is that it was a success before.
     Again,
     /// Certainly without effect.
     Refused,
     Unknown,
 }
 
-/// What a consumer says of messages.
+/// The result that a consumer reports for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Word {
+pub(crate) enum Status {
     Completed,
     Failed,
     Retry,
@@ -88,7 +88,7 @@ pub(crate) enum Edge {
     End,
 }
 
-/// What part of the run begins.
+/// The part of the run that begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Phase {
     Faults,
@@ -98,7 +98,7 @@ pub(crate) enum Phase {
     Over,
 }
 
-/// Everything that can be written down.
+/// Everything that can be recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Event {
@@ -118,9 +118,9 @@ pub(crate) enum Event {
         keys: Keys,
         outcome: Outcome,
     },
-    /// `asked` is when the pop began.
+    /// `began` is when the pop began.
     Delivered {
-        asked: Micros,
+        began: Micros,
         place: Place,
         group: String,
         lease: String,
@@ -133,16 +133,16 @@ pub(crate) enum Event {
         group: String,
         lease: String,
         keys: Keys,
-        word: Word,
+        status: Status,
     },
     Settled {
         op: u64,
         keys: Keys,
         outcome: Outcome,
     },
-    /// A group is moved back; `asked` is when that began.
+    /// A group is moved back; `began` is when that began.
     Sought {
-        asked: Micros,
+        began: Micros,
         queue: String,
         group: String,
         outcome: Outcome,
@@ -155,7 +155,7 @@ pub(crate) enum Event {
     Phase {
         phase: Phase,
     },
-    /// What the database says at the end of a group's place that is not empty.
+    /// A group's place that is not empty at the end, as the database shows it.
     Left {
         place: Place,
         group: String,
@@ -185,7 +185,7 @@ pub(crate) enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Count {
     Deadlocks,
-    /// Groups that reconciliation had to tell of a message, or that were stranded at the end.
+    /// Groups that reconciliation had to mark ready, or that were stranded at the end.
     Repairs,
     /// Panics in the logs of the servers.
     Panics,
@@ -226,15 +226,15 @@ impl FromIterator<Key> for Keys {
     }
 }
 
-/// The one book of a run.
+/// All records of a run.
 #[derive(Debug)]
 pub(crate) struct History {
-    book: Mutex<Book>,
+    log: Mutex<Log>,
     calls: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Book {
+struct Log {
     records: Vec<Record>,
     file: BufWriter<File>,
 }
@@ -242,10 +242,10 @@ struct Book {
 impl History {
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         let file = BufWriter::new(File::create(path)?);
-        Ok(Self { book: Mutex::new(Book { records: Vec::new(), file }), calls: AtomicU64::new(1) })
+        Ok(Self { log: Mutex::new(Log { records: Vec::new(), file }), calls: AtomicU64::new(1) })
     }
 
-    /// Writes down what happens now, seen by the chaos run itself.
+    /// Records what happens now, seen by the chaos run itself.
     pub(crate) fn note(&self, event: Event) {
         self.add(Record { at: now(), by: 0, event });
     }
@@ -255,26 +255,26 @@ impl History {
         self.calls.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Writes down what somebody else saw.
+    /// Records what another process saw.
     pub(crate) fn add(&self, record: Record) {
-        let mut book = self.book();
-        // A file that cannot be written costs the reader's copy, not the verdict.
+        let mut log = self.log();
+        // A file that cannot be written costs the copy for people, not the verdict.
         if let Ok(line) = serde_json::to_string(&record) {
-            let _ = writeln!(book.file, "{line}");
+            let _ = writeln!(log.file, "{line}");
         }
-        book.records.push(record);
+        log.records.push(record);
     }
 
     /// All of it, in the order of time.
     pub(crate) fn finish(self) -> Vec<Record> {
-        let mut book = self.book.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let _ = book.file.flush();
-        book.records.sort_by_key(|record| record.at);
-        book.records
+        let mut log = self.log.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let _ = log.file.flush();
+        log.records.sort_by_key(|record| record.at);
+        log.records
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

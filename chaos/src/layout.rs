@@ -1,4 +1,4 @@
-//! Which queues there are, who reads them, and what may be expected of whom.
+//! Which queues there are, which processes use them, and what each group may expect.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub(crate) struct Queue {
     pub(crate) groups: &'static [(&'static str, Promise)],
 }
 
-/// Where most messages go, read whole by two groups.
+/// Where most messages go; two groups read all of them.
 pub(crate) const ORDERS: Queue =
     Queue { name: "orders", partitions: 24, groups: &[("billing", Promise::Leased), ("shipping", Promise::Leased)] };
 /// Read by consumers that fail.
@@ -27,22 +27,22 @@ pub(crate) const NOTES: Queue = Queue { name: "notes", partitions: 8, groups: &[
 pub(crate) const TICKS: Queue = Queue { name: "ticks", partitions: 4, groups: &[("auto", Promise::AutoAck)] };
 /// Read by a group that is moved back now and then.
 pub(crate) const REPLAY: Queue = Queue { name: "replay", partitions: 3, groups: &[("seeker", Promise::Sought)] };
-/// Consumed and produced in one transaction: what is in the one comes to the other exactly once.
-pub(crate) const INBOX: Queue = Queue { name: "inbox", partitions: 6, groups: &[("relay", Promise::Leased)] };
-pub(crate) const RELAYED: Queue = Queue { name: "relayed", partitions: 6, groups: &[("archive", Promise::Leased)] };
+/// Consumed and produced in one transaction: each message of the inbox is forwarded exactly once.
+pub(crate) const INBOX: Queue = Queue { name: "inbox", partitions: 6, groups: &[("forwarder", Promise::Leased)] };
+pub(crate) const FORWARDED: Queue = Queue { name: "forwarded", partitions: 6, groups: &[("archive", Promise::Leased)] };
 /// Written and read only by sabotage.
 pub(crate) const TRAP: Queue = Queue { name: "trap", partitions: 1, groups: &[("audit", Promise::Leased)] };
-/// Jobs and orchestrations: no queues of messages, but kept in the same books.
+/// Jobs and orchestrations: no queues of messages, but checked in the same way.
 pub(crate) const JOBS: Queue = Queue { name: "jobs", partitions: 1, groups: &[("workers", Promise::Effects)] };
 pub(crate) const FLOWS: Queue = Queue { name: "flows", partitions: 1, groups: &[("runtime", Promise::Effects)] };
 
 /// The queues of messages.
-pub(crate) const QUEUES: [Queue; 7] = [ORDERS, NOTES, TICKS, REPLAY, INBOX, RELAYED, TRAP];
-/// Everything in the books.
-pub(crate) const BOOKS: [Queue; 9] = [ORDERS, NOTES, TICKS, REPLAY, INBOX, RELAYED, TRAP, JOBS, FLOWS];
+pub(crate) const QUEUES: [Queue; 7] = [ORDERS, NOTES, TICKS, REPLAY, INBOX, FORWARDED, TRAP];
+/// Everything that is checked.
+pub(crate) const CHECKED: [Queue; 9] = [ORDERS, NOTES, TICKS, REPLAY, INBOX, FORWARDED, TRAP, JOBS, FLOWS];
 
-/// What the key of a relayed message has on top of the key it came from.
-pub(crate) const RELAY_MARK: u64 = 1 << 50;
+/// What is added to the key of a message when it is forwarded.
+pub(crate) const FORWARD_MARK: u64 = 1 << 50;
 
 /// What a child process does.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub(crate) enum Role {
         manner: Manner,
     },
     /// Consumes and produces in one transaction.
-    Relay,
+    Forwarder,
     /// Runs jobs, each with an effect in the transaction that completes it.
     Worker,
     /// Enqueues jobs in SQL.
@@ -82,12 +82,12 @@ pub(crate) enum Role {
     },
 }
 
-/// What a producer does about an answer that it did not get.
+/// What a producer does when it gets no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PushManner {
     /// Goes on.
     Once,
-    /// Asks again under the same transaction id, until it knows.
+    /// Sends the push again under the same transaction id, until there is an answer.
     Repeat,
 }
 
@@ -116,7 +116,7 @@ impl Role {
             Self::Producer { queue, .. } => format!("producer of {queue}"),
             Self::Foreign { queue, .. } => format!("SQL producer of {queue}"),
             Self::Consumer { queue, group, .. } => format!("consumer of {queue} for {group}"),
-            Self::Relay => "relay".to_owned(),
+            Self::Forwarder => "forwarder".to_owned(),
             Self::Worker => "job worker".to_owned(),
             Self::Enqueuer { .. } => "SQL enqueuer".to_owned(),
             Self::Flows { .. } => "orchestrations".to_owned(),
@@ -133,10 +133,10 @@ fn consumer(queue: Queue, group: usize, (batch, partitions): (u32, u32), manner:
     Role::Consumer { queue: queue.name.to_owned(), group, batch, partitions, manner }
 }
 
-/// Everybody who takes part, at `rate` messages a second for the main queue.
-pub(crate) fn crew(rate: u32) -> Vec<Role> {
+/// Every process that takes part, at `rate` messages a second for the main queue.
+pub(crate) fn roles(rate: u32) -> Vec<Role> {
     use PushManner::{Once, Repeat};
-    let mut crew = vec![
+    let mut roles = vec![
         producer(ORDERS, 120, rate / 2, Repeat),
         producer(ORDERS, 40, rate / 3, Once),
         producer(ORDERS, 1, 40, Repeat),
@@ -148,17 +148,17 @@ pub(crate) fn crew(rate: u32) -> Vec<Role> {
     ];
     for group in [0, 1] {
         for _ in 0..3 {
-            crew.push(consumer(ORDERS, group, (200, 4), Manner::Acks));
+            roles.push(consumer(ORDERS, group, (200, 4), Manner::Acks));
         }
     }
     for _ in 0..2 {
-        crew.push(consumer(NOTES, 0, (10, 2), Manner::Nacks));
-        crew.push(consumer(TICKS, 0, (10, 1), Manner::AutoAck));
-        crew.push(consumer(REPLAY, 0, (50, 1), Manner::Acks));
-        crew.push(consumer(RELAYED, 0, (20, 2), Manner::Acks));
-        crew.push(Role::Relay);
+        roles.push(consumer(NOTES, 0, (10, 2), Manner::Nacks));
+        roles.push(consumer(TICKS, 0, (10, 1), Manner::AutoAck));
+        roles.push(consumer(REPLAY, 0, (50, 1), Manner::Acks));
+        roles.push(consumer(FORWARDED, 0, (20, 2), Manner::Acks));
+        roles.push(Role::Forwarder);
     }
-    crew.extend([Role::Enqueuer { rate: 30 }, Role::Worker, Role::Worker]);
-    crew.extend([Role::Flows { rate: 3 }, Role::Flows { rate: 3 }]);
-    crew
+    roles.extend([Role::Enqueuer { rate: 30 }, Role::Worker, Role::Worker]);
+    roles.extend([Role::Flows { rate: 3 }, Role::Flows { rate: 3 }]);
+    roles
 }

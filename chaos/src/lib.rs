@@ -1,26 +1,26 @@
-//! Everything is killed, stopped, cut off and restarted while it works, and a ledger says whether
+//! Everything is killed, stopped, cut off and restarted while it works, and a ledger shows whether
 //! anything was lost.
 //!
 //! Starts a PostgreSQL of its own and three servers, each behind a proxy; drives producers,
 //! consumers, transactions, jobs and orchestrations in processes of their own; hurts all of them by
-//! a plan that a seed decides; writes down what everybody saw; heals everything, lets the queues
-//! run empty, and judges the history. Figures that must be 0 are the checker's columns
-//! (`checker.rs`). On failure everything is kept, and the story of a message that was wronged is
-//! told.
+//! a plan that a seed decides; records what each of them saw; heals everything, lets the queues run
+//! empty, and checks the history. Figures that must be 0 are the checker's columns (`checker.rs`).
+//! On failure everything is kept, and the report lists the records of a message for which a promise
+//! was broken.
 
 mod calls;
 mod checker;
 mod child;
 mod clock;
-mod crew;
+mod cluster;
 mod drain;
 mod faults;
-mod ground;
 mod history;
 mod layout;
 mod node;
 mod options;
 mod plan;
+mod processes;
 mod promotion;
 mod sabotage;
 mod story;
@@ -39,13 +39,13 @@ use tokio_util::task::TaskTracker;
 
 use calls::Caller;
 use checker::Verdict;
-use crew::Crew;
+use cluster::{Cluster, SmallDisk};
 use faults::World;
-use ground::{Ground, SmallDisk};
 use history::{Count, Event, History, Phase, Place, Record};
-use layout::{BOOKS, INBOX, LEASE, NOTES, ORDERS, REPLAY};
+use layout::{CHECKED, INBOX, LEASE, NOTES, ORDERS, REPLAY};
 use node::Node;
 use plan::Kind;
+use processes::Processes;
 use promotion::Replication;
 
 pub use child::{CHILD, run as run_child};
@@ -58,7 +58,7 @@ const BACKLOG_MAX: u64 = 15_000;
 /// other work.
 const DRAINING: Duration = Duration::from_secs(90);
 
-/// One run as it was told, or two where a primary dies: what came of it.
+/// One run with these options, or two where a primary dies. Returns the figures.
 pub async fn run(options: &Options) -> anyhow::Result<Report> {
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000_000));
     progress(&format!("seed {seed}: again with `chaos {}`", options.words(seed)));
@@ -69,7 +69,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     if options.promotes() {
         let second = Some(Replication::Asynchronous);
         let (verdict, ..) = Run { options, seed, program: &program, replication: second }.go(false).await?;
-        verdict::tell_of_loss(&mut report, &verdict);
+        verdict::report_loss(&mut report, &verdict);
     }
     Ok(report)
 }
@@ -95,10 +95,10 @@ impl Run<'_> {
         Ok(report)
     }
 
-    /// Runs and checks. What is left of a run that broke a promise is kept if `keep` says so, and
-    /// its story told.
+    /// Runs and checks. If a promise was broken and `keep` is set, prints what happened and keeps
+    /// the files of the run.
     async fn go(self, keep: bool) -> anyhow::Result<(Verdict, Vec<Record>, String)> {
-        let dir = ground::directory(self.seed)?;
+        let dir = cluster::directory(self.seed)?;
         let kept = || format!("everything is kept in {}", dir.display());
         let mut disk = None;
         let (records, version) = match self.live(&dir, &mut disk).await {
@@ -134,11 +134,11 @@ impl Run<'_> {
         let world = self.set_up(dir, pg_dir).await?;
         let plan = plan::plan(self.seed, fault_span(options), &kinds);
         world.history.note(Event::Phase { phase: Phase::Faults });
-        world.crew.muster().await?;
+        world.processes.start_missing().await?;
         progress(&format!("{} faults in {} s", plan.len(), fault_span(options).as_secs()));
         let (end, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let attended = Arc::clone(&world);
-        tasks.spawn(end.clone().run_until_cancelled_owned(async move { attend(&attended).await }));
+        let watched = Arc::clone(&world);
+        tasks.spawn(end.clone().run_until_cancelled_owned(async move { watch_backlog(&watched).await }));
         let sought = Arc::clone(&world);
         tasks.spawn(end.clone().run_until_cancelled_owned(async move { seek_now_and_then(&sought).await }));
         let began = Instant::now();
@@ -152,12 +152,12 @@ impl Run<'_> {
         tasks.wait().await;
         inflicted.and(promoted)?;
         wind_down(&world, calm_span(options), dir).await?;
-        let version = world.ground.admin().await?.client.query_one("select version()", &[]).await?.get(0);
-        let world = Arc::into_inner(world).context("somebody still uses the world")?;
-        let World { history, crew, nodes, ground, standby, .. } = world;
-        drop((crew, nodes));
-        tokio::task::spawn_blocking(move || drop((ground, standby))).await?;
-        let history = Arc::into_inner(history).context("somebody still writes the history")?;
+        let version = world.postgres.admin().await?.client.query_one("select version()", &[]).await?.get(0);
+        let world = Arc::into_inner(world).context("a task still uses the world")?;
+        let World { history, processes, nodes, postgres, standby, .. } = world;
+        drop((processes, nodes));
+        tokio::task::spawn_blocking(move || drop((postgres, standby))).await?;
+        let history = Arc::into_inner(history).context("a task still writes the history")?;
         Ok((history.finish(), version))
     }
 
@@ -178,34 +178,34 @@ impl Run<'_> {
     async fn set_up(self, dir: &Path, pg_dir: PathBuf) -> anyhow::Result<Arc<World>> {
         progress("starting PostgreSQL and the servers");
         let history = Arc::new(History::create(&dir.join("history.jsonl"))?);
-        for queue in BOOKS {
+        for queue in CHECKED {
             for &(group, promise) in queue.groups {
                 let (queue, group) = (queue.name.to_owned(), group.to_owned());
                 history.note(Event::Group { queue, group, promise, lease: LEASE });
             }
         }
-        let mut ground = tokio::task::spawn_blocking(move || Ground::start(&pg_dir)).await??;
+        let mut postgres = tokio::task::spawn_blocking(move || Cluster::start(&pg_dir)).await??;
         let standby = match self.replication {
-            Some(replication) => Some(promotion::follow(&mut ground, &dir.join("standby"), replication).await?),
+            Some(replication) => Some(promotion::follow(&mut postgres, &dir.join("standby"), replication).await?),
             None => None,
         };
-        let marks = "create table chaos_effect (queue text not null, key bigint not null)";
-        ground.admin().await?.client.batch_execute(marks).await?;
+        let effects = "create table chaos_effect (queue text not null, key bigint not null)";
+        postgres.admin().await?.client.batch_execute(effects).await?;
         let mut nodes = Vec::with_capacity(NODES);
         for n in 0..NODES {
-            nodes.push(Node::start(self.program, ground.socket(), dir.join(format!("server-{n}.log"))).await?);
+            nodes.push(Node::start(self.program, postgres.socket(), dir.join(format!("server-{n}.log"))).await?);
         }
         Caller::connect(&history, nodes[0].address).await?.configure().await?;
         let addresses = nodes.iter().map(|node| node.address).collect();
         let urls = nodes.iter().map(Node::database_url).collect();
-        let roles = layout::crew(self.options.rate());
-        let crew = Crew::new(roles, Arc::clone(&history), addresses, (urls, self.seed));
-        let clocks_lie = node::clocks_can_lie();
-        if !clocks_lie {
+        let roles = layout::roles(self.options.rate());
+        let processes = Processes::new(roles, Arc::clone(&history), addresses, (urls, self.seed));
+        let shifts_clocks = node::clocks_can_shift();
+        if !shifts_clocks {
             progress("libfaketime is not here: clocks of nodes are not exercised");
         }
-        let ground_busy = Mutex::new(());
-        Ok(Arc::new(World { history, ground, standby, ground_busy, nodes, crew, clocks_lie }))
+        let postgres_busy = Mutex::new(());
+        Ok(Arc::new(World { history, postgres, standby, postgres_busy, nodes, processes, shifts_clocks }))
     }
 }
 
@@ -217,17 +217,17 @@ fn fault_span(options: &Options) -> Duration {
     options.span().saturating_sub(calm_span(options))
 }
 
-/// Holds producers back while consumers are behind, and looks for stranded groups in every snapshot
-/// it can get.
-async fn attend(world: &World) {
+/// Holds producers back while consumers are behind, and counts stranded groups in every snapshot it
+/// can get.
+async fn watch_backlog(world: &World) {
     loop {
-        if let Ok(admin) = world.ground.admin().await {
+        if let Ok(admin) = world.postgres.admin().await {
             while let (Ok(behind), Ok(stranded)) =
                 (drain::backlog(&admin.client).await, drain::stranded(&admin.client).await)
             {
                 drain::count(&world.history, Count::Repairs, stranded);
-                let wish = if behind > BACKLOG_MAX { "hold" } else { "go" };
-                world.crew.tell(wish, layout::Role::is_producer).await;
+                let command = if behind > BACKLOG_MAX { "hold" } else { "go" };
+                world.processes.send(command, layout::Role::is_producer).await;
                 sleep(Duration::from_millis(400)).await;
             }
         }
@@ -249,7 +249,7 @@ const PAST: &str = "
 async fn seek_now_and_then(world: &World) {
     loop {
         sleep(Duration::from_secs(5)).await;
-        let Ok(admin) = world.ground.admin().await else { continue };
+        let Ok(admin) = world.postgres.admin().await else { continue };
         let Ok(row) = admin.client.query_one(PAST, &[&REPLAY.groups[0].0]).await else { continue };
         let node = &world.nodes[fastrand::usize(0..world.nodes.len())];
         if let Ok(mut caller) = Caller::connect(&world.history, node.address).await {
@@ -258,18 +258,18 @@ async fn seek_now_and_then(world: &World) {
     }
 }
 
-/// Heals everything, lets the queues run empty, measures wakes in the calm, sends everybody home,
-/// asks what is left.
+/// Heals everything, lets the queues run empty, measures wakes in the calm, ends all processes, and
+/// records what is left.
 async fn wind_down(world: &World, calm: Duration, dir: &Path) -> anyhow::Result<()> {
     progress("healing and draining");
     world.history.note(Event::Phase { phase: Phase::Draining });
     for node in &world.nodes {
         node.proxy.heal();
     }
-    world.crew.muster().await?;
-    world.crew.tell("brisk", |_| true).await;
-    world.crew.tell("hold", layout::Role::is_worker).await;
-    world.crew.dismiss(layout::Role::is_producer, Duration::from_secs(30)).await;
+    world.processes.start_missing().await?;
+    world.processes.send("brisk", |_| true).await;
+    world.processes.send("hold", layout::Role::is_worker).await;
+    world.processes.end(layout::Role::is_producer, Duration::from_secs(30)).await;
     let began = Instant::now();
     if drain::drained(world, DRAINING).await? {
         progress(&format!("drained after {:.1} s; calm", began.elapsed().as_secs_f64()));
@@ -282,7 +282,7 @@ async fn wind_down(world: &World, calm: Duration, dir: &Path) -> anyhow::Result<
         caller.trickle(&places, calm).await?;
         drain::drained(world, DRAINING).await?;
     }
-    world.crew.dismiss(|_| true, Duration::from_secs(30)).await;
+    world.processes.end(|_| true, Duration::from_secs(30)).await;
     world.history.note(Event::Phase { phase: Phase::Over });
-    drain::last_words(world, dir).await
+    drain::record_end(world, dir).await
 }

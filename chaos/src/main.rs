@@ -9,7 +9,7 @@ use clap::Parser;
 use reveille_chaos::{CHILD, Options};
 use reveille_testkit::scenario::{Showing, exit_code, show, supervisor, unless_ended};
 
-/// Kills, stops and cuts off everything while it works, and says whether anything was lost.
+/// Kills, stops and cuts off everything while it works, and shows whether anything was lost.
 #[derive(Debug, Parser)]
 #[command(name = "reveille-chaos", version)]
 struct Arguments {
@@ -27,14 +27,14 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let mut typed = std::env::args_os().skip(1).peekable();
-    // The supervisor of the private PostgreSQL is this program again, and so is everybody who takes
-    // part in the run.
+    // The supervisor of the private PostgreSQL is this program again, and so is every process that
+    // takes part in the run.
     if typed.next_if(|word| word == supervisor::WORD).is_some() {
         return supervisor::run(typed.collect::<Vec<OsString>>());
     }
     if typed.next_if(|word| word == CHILD).is_some() {
-        let orders = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
-        return ended(reveille_chaos::run_child(&orders));
+        let assignment = typed.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
+        return ended(reveille_chaos::run_child(&assignment));
     }
     ended(run(&Arguments::parse()))
 }

@@ -20,14 +20,14 @@ const STARTING: Duration = Duration::from_secs(120);
 /// Where Debian puts the library that shifts a process's clock.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
 
-/// One node: always the same address, one life after another.
+/// One node: always the same address, one server process after another.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) address: SocketAddr,
     pub(crate) proxy: FaultProxy,
     program: PathBuf,
     log: PathBuf,
-    /// Held by whoever hurts the server, so that two faults do not hit it at once.
+    /// Locked while a fault hurts the server, so that two faults do not hit it at once.
     pub(crate) life: Mutex<Option<Child>>,
 }
 
@@ -41,12 +41,12 @@ impl Node {
         Ok(node)
     }
 
-    /// The way to PostgreSQL through this node's proxy.
+    /// Leads to PostgreSQL through this node's proxy.
     pub(crate) fn database_url(&self) -> String {
         format!("host=127.0.0.1 port={} user=postgres dbname=postgres", self.proxy.port())
     }
 
-    /// Starts a life, with a clock that is wrong by so many seconds if that is wanted. Tries until
+    /// Starts a server process, perhaps with a clock that is wrong by so many seconds. Tries until
     /// PostgreSQL is there.
     pub(crate) async fn spawn(&self, clock_offset_s: Option<i64>) -> anyhow::Result<Child> {
         let end = Instant::now() + STARTING;
@@ -80,13 +80,13 @@ impl Node {
         let mut lines = BufReader::new(child.stdout.take().context("no standard output")?).lines();
         let line = timeout(Duration::from_secs(30), lines.next_line()).await.context("a server does not start")??;
         let line = line.context("a server ended before it listened")?;
-        anyhow::ensure!(line.starts_with("listening on http://"), "a server said {line:?}");
+        anyhow::ensure!(line.starts_with("listening on http://"), "a server printed {line:?}");
         Ok(child)
     }
 }
 
 /// Whether a node's clock can be shifted here.
-pub(crate) fn clocks_can_lie() -> bool {
+pub(crate) fn clocks_can_shift() -> bool {
     Path::new(FAKETIME).exists()
 }
 

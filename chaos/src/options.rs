@@ -1,4 +1,4 @@
-//! What a run is told.
+//! The options of a run.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Options {
     #[arg(long, value_delimiter = ',')]
     pub(crate) faults: Vec<String>,
 
-    /// Breaks a promise behind the queue's back, to see that the checker notices.
+    /// Breaks a promise behind the queue's back, to show that the checker notices.
     #[arg(long, value_delimiter = ',')]
     pub(crate) sabotage: Vec<Sabotage>,
 
@@ -37,7 +37,7 @@ pub struct Options {
 /// How a promise is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sabotage {
-    /// Gives a lease back to whoever lost it.
+    /// Gives a lease back to the consumer that lost it.
     Unfence,
     /// Deletes a message whose push was answered.
     Lose,
@@ -69,7 +69,7 @@ impl Options {
         self.faults.iter().filter(|name| !NOT_PLANNED.contains(&name.as_str())).map(|name| Kind::named(name)).collect()
     }
 
-    /// What has to be typed to have this run again.
+    /// The command line options that repeat this run.
     pub(crate) fn words(&self, seed: u64) -> String {
         let mut words = format!("--seed {seed} --seconds {}", self.span().as_secs());
         if !self.faults.is_empty() {

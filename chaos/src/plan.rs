@@ -1,5 +1,5 @@
-//! Which faults happen, when, to whom and for how long: decided by a seed alone, before anything
-//! runs.
+//! Which faults happen, when, to which process and for how long: decided by a seed alone, before
+//! anything runs.
 
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_is_planned() {
+    fn only_the_given_faults_are_planned() {
         let cuts = plan(1, Duration::from_secs(60), &[Kind::Cut]);
 
         assert!(cuts.len() > 50 && cuts.iter().all(|planned| planned.kind == Kind::Cut));

@@ -1,7 +1,7 @@
 //! The primary dies and its standby takes over, once with synchronous replication and once without.
 //!
 //! With it, nothing that was answered may be missing. Without it, what the standby had not received
-//! is gone: that is the database's own promise, and it is told as a figure of its own, not held
+//! is gone: the database promises no more, so this loss is a figure of its own and does not count
 //! against the queue.
 
 use std::fs;
@@ -14,8 +14,8 @@ use nix::unistd::Pid;
 use reveille_testkit::scenario::{Plain, progress};
 use tokio::time::{Instant, sleep};
 
+use super::cluster::Cluster;
 use super::faults::World;
-use super::ground::Ground;
 use super::history::{Edge, Event};
 
 /// Whether a commit waits for the standby.
@@ -29,15 +29,15 @@ pub(crate) enum Replication {
 pub(crate) const PROMOTION: &str = "promotion";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Gives a primary that runs a standby that follows it, in `dir`.
-pub(crate) async fn follow(primary: &mut Ground, dir: &Path, replication: Replication) -> anyhow::Result<Ground> {
+/// Makes a standby in `dir` that follows a running primary.
+pub(crate) async fn follow(primary: &mut Cluster, dir: &Path, replication: Replication) -> anyhow::Result<Cluster> {
     progress("making a standby");
     let (from, to) = (primary.dir().to_owned(), dir.to_owned());
     let conninfo = format!("host='{}' port=5432 user=postgres", primary.socket_dir().display());
     primary.close();
     tokio::task::spawn_blocking(move || copy(&from, &to, &conninfo)).await??;
     primary.open()?;
-    let standby = Ground::start(dir)?;
+    let standby = Cluster::start(dir)?;
     let admin = primary.admin().await?;
     until(&admin, "select exists (select from pg_stat_replication where state = 'streaming')").await?;
     if replication == Replication::Synchronous {
@@ -50,7 +50,7 @@ pub(crate) async fn follow(primary: &mut Ground, dir: &Path, replication: Replic
 
 fn copy(from: &Path, to: &Path, conninfo: &str) -> anyhow::Result<()> {
     fs::create_dir(to)?;
-    // What a directory of ours is known by.
+    // Marks a directory as ours.
     fs::write(to.join("users.lock"), "")?;
     let copied = Command::new("cp").arg("-a").arg(from.join("pg")).arg(to).status()?;
     anyhow::ensure!(copied.success(), "the data directory could not be copied");
@@ -60,7 +60,7 @@ fn copy(from: &Path, to: &Path, conninfo: &str) -> anyhow::Result<()> {
     let known = fs::read_to_string(&auto).unwrap_or_default();
     fs::write(&auto, format!("{known}{setting}"))?;
     fs::write(pg.join("standby.signal"), "")?;
-    // Whoever owns the data owns these, too.
+    // The owner of the data must own these files, too.
     for file in [pg.join("standby.signal"), auto] {
         let owned = Command::new("chown").arg("--reference").arg(&pg).arg(&file).status()?;
         anyhow::ensure!(owned.success(), "{} could not be given away", file.display());
@@ -68,35 +68,34 @@ fn copy(from: &Path, to: &Path, conninfo: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Kills the primary for good, promotes the standby, and turns everybody's way to it.
-pub(crate) async fn promote(world: &World, standby: &Ground, replication: Replication) -> anyhow::Result<()> {
+/// Kills the primary for good, promotes the standby, and leads all new connections to it.
+pub(crate) async fn promote(world: &World, standby: &Cluster, replication: Replication) -> anyhow::Result<()> {
     let note = |edge| {
         let target = format!("PostgreSQL ({replication:?})");
         world.history.note(Event::Fault { kind: PROMOTION.to_owned(), target, edge });
     };
     let there = Plain::connect(&standby.own_url()).await?;
     let receiver = if replication == Replication::Asynchronous { Some(pause_receiver(&there).await?) } else { None };
-    // A moment in which the primary goes on and the standby hears nothing of it, if nobody waits
-    // for it.
+    // Meanwhile the primary goes on. An asynchronous standby receives nothing of that.
     sleep(Duration::from_millis(700)).await;
     note(Edge::Begin);
-    world.ground.kill_for_good()?;
+    world.postgres.kill_for_good()?;
     if let Some(receiver) = receiver {
         kill(receiver, Signal::SIGKILL)?;
     }
     let there = if there.client.is_closed() { standby.admin_of_own().await? } else { there };
     promoted(standby, there).await?;
-    world.ground.turn_way_to(standby)?;
+    world.postgres.redirect_to(standby)?;
     note(Edge::End);
     Ok(())
 }
 
-/// A receiver that was killed makes the standby restart its sessions: whoever asked asks again.
-async fn promoted(standby: &Ground, mut there: Plain) -> anyhow::Result<()> {
+/// Asks again on a new session when a receiver that was killed makes the standby end the old one.
+async fn promoted(standby: &Cluster, mut there: Plain) -> anyhow::Result<()> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let asked = there.client.query_one("select pg_promote(), pg_is_in_recovery()", &[]).await;
-        if asked.is_ok_and(|row| !row.get::<_, bool>(1)) {
+        let answer = there.client.query_one("select pg_promote(), pg_is_in_recovery()", &[]).await;
+        if answer.is_ok_and(|row| !row.get::<_, bool>(1)) {
             return Ok(());
         }
         anyhow::ensure!(Instant::now() < end, "the standby was not promoted");

@@ -1,6 +1,6 @@
 //! Breaks a promise behind the queue's back, in SQL, so that the checker has something to find.
 //!
-//! The product has no switch for any of this: what is done here is what a defect in it would do.
+//! The product has no switch for any of this: the statements do what a defect in it would do.
 
 use std::time::Duration;
 
@@ -34,10 +34,10 @@ async fn unfence(world: &World, caller: &mut Caller<'_>) -> anyhow::Result<()> {
     while next.is_none() {
         next = caller.pop(&place, group).await?;
     }
-    let next = next.context("nobody else got it")?;
+    let next = next.context("no other consumer got it")?;
     let give_back = "update reveille.cursor set nonce = $1::text::uuid, lease_until = clock_timestamp() + interval '1 minute' \
                      where nonce = $2::text::uuid";
-    let admin = world.ground.admin().await?;
+    let admin = world.postgres.admin().await?;
     let given = admin.client.execute(give_back, &[&sleeper.lease, &next.lease]).await?;
     anyhow::ensure!(given == 1, "the lease could not be given back");
     anyhow::ensure!(caller.ack(&sleeper, group).await?, "the sabotage failed: the ack was refused");
@@ -50,7 +50,7 @@ async fn lose(world: &World, caller: &mut Caller<'_>) -> anyhow::Result<()> {
     caller.push(&place).await?;
     let delete = "update reveille.segment set gone = array_append(segment.gone, segment.n), payloads[segment.n] = '' \
                   from reveille.partition where partition.id = segment.partition and partition.name = $1";
-    let admin = world.ground.admin().await?;
+    let admin = world.postgres.admin().await?;
     let deleted = admin.client.execute(delete, &[&place.partition]).await?;
     anyhow::ensure!(deleted == 1, "there was nothing to lose");
     // The group passes the hole.

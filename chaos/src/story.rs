@@ -1,4 +1,4 @@
-//! What happened to one message, in as few lines as tell it.
+//! What happened to one message, in as few lines as possible.
 
 use super::checker::Finding;
 use super::clock::Micros;
@@ -8,15 +8,15 @@ use super::history::{Edge, Event, Key, Record};
 const LINES_MAX: usize = 60;
 
 /// The records that name the message, and the faults between them.
-pub(crate) fn tell(history: &[Record], finding: &Finding) -> String {
+pub(crate) fn write(history: &[Record], finding: &Finding) -> String {
     let began = history.first().map_or(0, |record| record.at);
-    let head = format!("{}: {} {}", finding.column, subject(finding), finding.sentence);
-    let Some(key) = finding.key else { return head };
+    let title = format!("{}: {} {}", finding.column, subject(finding), finding.sentence);
+    let Some(key) = finding.key else { return title };
     let group = finding.group.as_deref();
     let ops: Vec<(u32, u64)> = history.iter().filter_map(|record| op(record, key, group)).collect();
     let about = |record: &&Record| concerns(record, key, group, &ops);
     let named: Vec<&Record> = history.iter().filter(about).collect();
-    let (Some(first), Some(last)) = (named.first(), named.last()) else { return head };
+    let (Some(first), Some(last)) = (named.first(), named.last()) else { return title };
     // A fault a little before explains more than one long after.
     let (from, to) = (first.at.saturating_sub(1_000_000), last.at + 1_000_000);
     let around = |record: &&Record| {
@@ -29,7 +29,7 @@ pub(crate) fn tell(history: &[Record], finding: &Finding) -> String {
         let cut = lines.len() - LINES_MAX;
         lines.splice(LINES_MAX / 2..LINES_MAX / 2 + cut, [format!("    … {cut} lines …")]);
     }
-    format!("{head}\n{}", lines.join("\n"))
+    format!("{title}\n{}", lines.join("\n"))
 }
 
 fn subject(finding: &Finding) -> String {
@@ -41,7 +41,7 @@ fn subject(finding: &Finding) -> String {
     }
 }
 
-/// The call that speaks of the message, if this record is one.
+/// The call that names the message, if this record is one.
 fn op(record: &Record, key: Key, group: Option<&str>) -> Option<(u32, u64)> {
     match &record.event {
         Event::Push { op, keys, .. } if keys.contains(key) => Some((record.by, *op)),
@@ -72,11 +72,11 @@ fn line(record: &Record, began: Micros, key: Key) -> String {
     let ms = record.at.saturating_sub(began) as f64 / 1000.0;
     let what = match &record.event {
         Event::Push { place, keys, .. } => {
-            format!("asks to push it to {}/{} (with {} in all)", place.queue, place.partition, keys.len())
+            format!("pushes it to {}/{} (with {} in all)", place.queue, place.partition, keys.len())
         }
         Event::Pushed { outcome, .. } => format!("its push was answered: {outcome:?}"),
-        Event::Delivered { place, lease, attempt, keys, asked, .. } => {
-            let waited = record.at.saturating_sub(*asked) / 1000;
+        Event::Delivered { place, lease, attempt, keys, began, .. } => {
+            let waited = record.at.saturating_sub(*began) / 1000;
             let nth = keys.iter().position(|it| it == key).map_or(0, |n| n + 1);
             let (queue, partition) = (&place.queue, &place.partition);
             format!(
@@ -84,7 +84,7 @@ fn line(record: &Record, began: Micros, key: Key) -> String {
                 keys.len()
             )
         }
-        Event::Settle { lease, word, .. } => format!("says {word:?} under lease {lease}"),
+        Event::Settle { lease, status, .. } => format!("reports {status:?} under lease {lease}"),
         Event::Settled { outcome, .. } => format!("was answered: {outcome:?}"),
         Event::Sought { outcome, .. } => format!("moves the group back: {outcome:?}"),
         Event::Fault { kind, target, edge: Edge::Begin } => format!("  fault {kind} of {target} begins"),

@@ -9,7 +9,7 @@ use super::history::Record;
 use super::plan::Kind;
 use super::story;
 
-/// Stories told of each column; the rest is counted.
+/// How many stories are printed for each column; the rest is counted.
 const STORIES: usize = 2;
 
 pub(crate) fn report(verdict: &Verdict, history: &[Record], version: String, took: Duration) -> Report {
@@ -50,7 +50,7 @@ pub(crate) fn report(verdict: &Verdict, history: &[Record], version: String, too
 
 /// What asynchronous replication lost when its primary died: a promise that the database does not
 /// make.
-pub(crate) fn tell_of_loss(report: &mut Report, verdict: &Verdict) {
+pub(crate) fn report_loss(report: &mut Report, verdict: &Verdict) {
     report.row(
         "asynchronous standby: pushes answered and gone",
         number(verdict.count(Column::Lost) as u64),
@@ -68,15 +68,15 @@ pub(crate) fn complaint(verdict: &Verdict, history: &[Record]) -> Option<String>
     if verdict.is_clean() {
         return None;
     }
-    let mut told = Vec::new();
+    let mut stories = Vec::new();
     for column in Column::ALL {
         let findings: Vec<_> = verdict.findings.iter().filter(|finding| finding.column == column).collect();
-        told.extend(findings.iter().take(STORIES).map(|finding| story::tell(history, finding)));
+        stories.extend(findings.iter().take(STORIES).map(|finding| story::write(history, finding)));
         if findings.len() > STORIES {
-            told.push(format!("{column}: {} more", findings.len() - STORIES));
+            stories.push(format!("{column}: {} more", findings.len() - STORIES));
         }
     }
-    Some(told.join("\n\n"))
+    Some(stories.join("\n\n"))
 }
 
 fn kills(verdict: &Verdict) -> u64 {

@@ -8,7 +8,7 @@ import { startBrowser, startPages, startServer } from './harness.mjs'
 const QUEUE = 'precious'
 const POP = `/api/v1/pop/queue/${QUEUE}?autoAck=true&batch=100`
 
-// Everything that a page can try without being asked for permission, and what needs it. Each try ends, however it ends.
+// Everything that a page can try, with and without a preflight. Each attempt ends, in success or failure.
 const ATTACK = `<!doctype html><title>evil</title><body><script>
 const queue = ${JSON.stringify(QUEUE)}
 const quietly = (promise) => promise.then((answer) => answer.status, () => 'blocked')
@@ -90,7 +90,7 @@ for (const [name, host] of [['another site', 'evil.example'], ['another port', '
   test(`a page of ${name} changes nothing`, async () => {
     await page.goto(`http://${host}:${evil.port}/`)
 
-    // First somebody who does not look who asks: it all arrives there.
+    // First a server that checks no origins: all attempts arrive there.
     await page.evaluate((target) => attack(target), `http://127.0.0.1:${victim.port}`)
     const arrived = victim.reached.map(({ method, url }) => `${method} ${url.split('?')[0]}`)
     await page.evaluate((target) => attack(target), server.url)
@@ -105,7 +105,7 @@ for (const [name, host] of [['another site', 'evil.example'], ['another port', '
   })
 }
 
-test('a page that had its own name bound to this machine gets no answer', async () => {
+test('a page whose own name resolves to this machine gets no answer', async () => {
   const answer = await page.goto(`http://rebind.example:${server.port}/health`)
   const statuses = await page.evaluate(async (queue) => {
     const json = { 'content-type': 'application/json' }
@@ -139,7 +139,7 @@ test('a link leads to what only reads, and not to a pop', async () => {
   await untouched()
 })
 
-test('whoever types the address, and our own pages, are served', async () => {
+test('a typed address and our own pages are served', async () => {
   const answer = await page.goto(`${server.url}/health`)
   const own = await page.evaluate(async () => {
     const headers = { 'content-type': 'application/json' }

@@ -1,7 +1,7 @@
-// What a test in a real browser stands on: a server of its own, pages of other origins, and a headless Chromium.
+// The parts of a test in a real browser: a server of its own, pages of other origins, and a headless Chromium.
 //
 // Everything is started here and ends with the test that started it. The server has a free port and a private PostgreSQL in a
-// temporary directory. Names end at this machine inside the browser: whatever it is told to open, it opens here.
+// temporary directory. Inside the browser the names of the test resolve to this machine.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import { createInterface } from 'node:readline'
 
 // With a first initdb on a busy machine; it usually takes a few seconds.
 const START_MS = 90_000
-const SAID = 'listening on http://'
+const LISTENING = 'listening on http://'
 const ARGUMENTS = [
   '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync',
@@ -26,7 +26,7 @@ export async function startServer(...flags) {
   // Root's private server runs as another user, who must be able to enter.
   await chmod(home, 0o711)
   const log = await open(join(home, 'log'), 'w')
-  // Settings of whoever runs this must not matter; where PostgreSQL's binaries are may be told.
+  // The settings of the user who runs this must not matter; only PostgreSQL's binaries may be named.
   const ours = (key) => key !== 'DATABASE_URL' && (!key.startsWith('REVEILLE_') || key === 'REVEILLE_PG_BIN')
   const environment = Object.fromEntries(Object.entries(process.env).filter(([key]) => ours(key)))
   const serve = ['serve', '--listen', '127.0.0.1:0', '--data-dir', join(home, 'postgres'), ...flags]
@@ -44,18 +44,18 @@ export async function startServer(...flags) {
   const late = setTimeout(() => child.kill('SIGKILL'), START_MS)
   const [line] = await Promise.race([once(createInterface(child.stdout), 'line'), once(child, 'exit').then(() => [''])])
   clearTimeout(late)
-  if (!line.startsWith(SAID)) {
+  if (!line.startsWith(LISTENING)) {
     const words = await readFile(join(home, 'log'), 'utf8')
     await stop()
-    throw new Error(`the server did not start; it said ${JSON.stringify(line)} and\n${words}`)
+    throw new Error(`the server did not start; it printed ${JSON.stringify(line)} and\n${words}`)
   }
-  const address = line.slice(SAID.length)
+  const address = line.slice(LISTENING.length)
   return { address, port: Number(address.split(':').at(-1)), url: `http://${address}`, stop }
 }
 
 /**
- * A server of somebody else. It serves `pages` by their paths, and remembers every other request that reached it: so a test can
- * tell an attack that was refused from one that the browser never sent.
+ * A foreign server. It serves `pages` by their paths, and records every other request that reached it: so a test can
+ * distinguish an attack that was refused from one that the browser never sent.
  */
 export async function startPages(pages) {
   const reached = []
@@ -63,7 +63,7 @@ export async function startPages(pages) {
     const page = pages[new URL(request.url, 'http://x').pathname]
     if (page === undefined) reached.push({ method: request.method, url: request.url, headers: request.headers })
     response.setHeader('content-type', page === undefined ? 'application/json' : 'text/html')
-    // As permissive as can be: what does not arrive here was not held back for our sake.
+    // As permissive as possible: a request that does not arrive here was blocked by the browser itself.
     response.setHeader('access-control-allow-origin', '*')
     response.setHeader('access-control-allow-headers', '*')
     response.setHeader('access-control-allow-methods', '*')

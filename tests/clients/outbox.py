@@ -1,7 +1,7 @@
-"""Enqueues jobs with an ordinary PostgreSQL driver, in transactions of its own, and sees a waiting worker do them.
+"""Enqueues jobs with an ordinary PostgreSQL driver, in transactions of its own, and checks that a waiting worker does them.
 
-The worker is `examples/jobs_worker.rs`. Its heartbeat is an hour, and it says when it looks unasked: what it
-does here, it was woken for.
+The worker is `examples/jobs_worker.rs`. Its heartbeat is an hour, and it prints when it claims without being woken: so every
+job here was announced by a wake-up.
 """
 
 import json
@@ -12,7 +12,7 @@ import subprocess
 import psycopg
 from psycopg.types.json import Json, Jsonb
 
-# A job begins within milliseconds; whoever waits for so long waits for something that does not come.
+# A job begins within milliseconds; after this time it will not come.
 PATIENCE_SECONDS = 30
 ENQUEUE = "select reveille.enqueue('receipt', %s, queue => 'mail')"
 
@@ -22,7 +22,7 @@ class Worker:
         self.process = subprocess.Popen(
             [program, database, "mail", "3600"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        # Until it hears of commits it looks now and then.
+        # Until it receives hints it claims now and then.
         while self._line() != "waiting":
             pass
 
@@ -38,15 +38,15 @@ class Worker:
         done = {}
         while len(done) < len(expected):
             words = self._line().split(" ", 2)
-            assert words[0] == "did", f"the worker said {' '.join(words)!r} instead of doing {expected}"
+            assert words[0] == "did", f"the worker printed {' '.join(words)!r} instead of doing {expected}"
             done[int(words[1])] = json.loads(words[2])
         assert set(done) == set(expected), f"the worker did {sorted(done)} and not {expected}"
         return [done[job] for job in expected]
 
     def ends(self) -> None:
-        """It had nothing more to do, and looked for nothing."""
-        said, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
-        assert (self.process.returncode, said) == (0, ""), f"at its end the worker said {said!r}"
+        """It had nothing more to do, and did not claim without being woken."""
+        printed, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
+        assert (self.process.returncode, printed) == (0, ""), f"at its end the worker printed {printed!r}"
 
     def _line(self) -> str:
         signal.signal(signal.SIGALRM, self._too_late)
@@ -58,7 +58,7 @@ class Worker:
 
     @staticmethod
     def _too_late(*_: object) -> None:
-        raise AssertionError(f"the worker said nothing within {PATIENCE_SECONDS} s")
+        raise AssertionError(f"the worker printed nothing within {PATIENCE_SECONDS} s")
 
 
 def enqueue(connection: psycopg.Connection, args: object) -> int:
@@ -70,7 +70,7 @@ def number(connection: psycopg.Connection, table: str) -> int:
 
 
 def rolled_back(connection: psycopg.Connection, worker: Worker) -> None:
-    """There is neither an order nor a job, and nobody was woken: the worker does the next one, and nothing before it."""
+    """There is neither an order nor a job, and the worker was not woken: it does the next job, and nothing before."""
     with connection.transaction():
         connection.execute("insert into orders values (1)")
         enqueue(connection, '{"order": 1}')
@@ -96,17 +96,17 @@ def as_json(connection: psycopg.Connection, worker: Worker) -> None:
 
 
 def many(connection: psycopg.Connection, worker: Worker) -> None:
-    """A hundred in one call, in one transaction with what they are about; their ids come in order."""
-    asked = [{"kind": "receipt", "args": {"order": n}, "queue": "mail", "tags": ["bulk"]} for n in range(100)]
+    """A hundred in one call and one transaction; their ids come in order."""
+    wanted = [{"kind": "receipt", "args": {"order": n}, "queue": "mail", "tags": ["bulk"]} for n in range(100)]
     with connection.transaction():
-        rows = connection.execute("select * from reveille.enqueue_many(%s)", [Json(asked)]).fetchall()
+        rows = connection.execute("select * from reveille.enqueue_many(%s)", [Json(wanted)]).fetchall()
     jobs = [row[0] for row in rows]
     assert jobs == sorted(jobs)
-    assert worker.does(*jobs) == [job["args"] for job in asked]
+    assert worker.does(*jobs) == [job["args"] for job in wanted]
 
 
 def held_open(connection: psycopg.Connection, worker: Worker) -> None:
-    """Until its transaction commits a job is nobody's business; those that commit before it do not wait for it."""
+    """A job does not run before its transaction commits; jobs that commit earlier do not wait for it."""
     with psycopg.connect(os.environ["REVEILLE_DATABASE"]) as other:
         late = enqueue(other, '{"late": true}')
         worker.does(enqueue(connection, '{"late": false}'))
@@ -115,7 +115,7 @@ def held_open(connection: psycopg.Connection, worker: Worker) -> None:
 
 
 def unique(connection: psycopg.Connection, worker: Worker) -> None:
-    """The second of two with one key is the first."""
+    """A second job with the same key is not created; its call returns the first job's id."""
     once = "select reveille.enqueue('receipt', '{}', queue => 'mail', unique_scope => 'kind', unique_key => 'order-5')"
     with connection.transaction():
         ids = [connection.execute(once).fetchone()[0] for _ in range(2)]
@@ -124,7 +124,7 @@ def unique(connection: psycopg.Connection, worker: Worker) -> None:
 
 
 def refused(connection: psycopg.Connection, worker: Worker) -> None:
-    """What is no job is told in words, and the transaction ends as any that fails."""
+    """An invalid job is refused with a reason, and the transaction fails."""
     for call, words in [
         ("enqueue('', '{}')", "the job's kind is empty"),
         ("enqueue('receipt', '{}', delay => '-1 s')", "the delay must not be negative"),
@@ -149,7 +149,7 @@ def main() -> None:
             for step in STEPS:
                 step(connection, worker)
         worker.ends()
-    print(f"outbox: {len(STEPS)} steps with psycopg {psycopg.__version__}, and the worker never looked unasked")
+    print(f"outbox: {len(STEPS)} steps with psycopg {psycopg.__version__}, and the worker never claimed without being woken")
 
 
 if __name__ == "__main__":

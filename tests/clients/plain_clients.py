@@ -1,5 +1,5 @@
-"""What people have at hand pushes and pops: curl, Node's fetch, Python's httpx, Go's net/http. None of them is a browser, and none
-may be taken for one."""
+"""Common HTTP clients push and pop: curl, Node's fetch, Python's httpx, Go's net/http. The server must take none of them for a
+browser."""
 
 import json
 import os
@@ -23,7 +23,7 @@ CLIENTS = {
 def plain_clients(address: str) -> None:
     for name, command in CLIENTS.items():
         began = time.monotonic()
-        # What Go compiles is kept beside what else was built, not in somebody's home.
+        # Go's build cache stays beside the other builds, not in the user's home.
         environment = {**os.environ, "GOCACHE": str(pathlib.Path(sys.prefix) / "go"), "GO111MODULE": "off"}
         ran = subprocess.run(
             [*map(str, command), address, f"plain-{name}"],

@@ -1,4 +1,4 @@
-"""The README's quick start, run as it stands there: what it tells must work, and answer as it says.
+"""The README's quick start, run as written: its commands must work, and answer as the README says.
 
 In the section "Try it" every `sh` block that calls curl is run as one script. A comment line below a command is what the
 command answers; `…` in it stands for anything.
@@ -10,7 +10,7 @@ import subprocess
 
 SECTION = re.compile(r"^## Try it$(.*?)^## ", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-DOOR = "127.0.0.1:6632"
+ADDRESS = "127.0.0.1:6632"
 
 
 def quick_start(readme: pathlib.Path, address: str) -> None:
@@ -33,18 +33,18 @@ def steps(block: str) -> list[tuple[str, str]]:
             command = []
         else:
             command.append(line)
-    assert not "".join(command).strip(), f"the README does not say what comes of {command}"
+    assert not "".join(command).strip(), f"the README does not show the answer of {command}"
     return found
 
 
 def check(command: str, answer: str, address: str) -> None:
-    assert DOOR in command, f"a command of the README asks somebody else: {command}"
-    script = f"set -eu\n{command.replace(DOOR, address)}"
+    assert ADDRESS in command, f"a command of the README uses another address: {command}"
+    script = f"set -eu\n{command.replace(ADDRESS, address)}"
     ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=30)
     pattern = ".*?".join(re.escape(piece) for piece in answer.split("…"))
-    said = ran.stdout.strip()
-    if ran.returncode != 0 or not re.fullmatch(pattern, said, re.DOTALL):
+    answered = ran.stdout.strip()
+    if ran.returncode != 0 or not re.fullmatch(pattern, answered, re.DOTALL):
         raise AssertionError(
             f"the README's quick start:\n{command}\nshould answer\n{answer}\nbut answered (status {ran.returncode})\n"
-            f"{said}\n{ran.stderr}"
+            f"{answered}\n{ran.stderr}"
         )

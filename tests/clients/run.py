@@ -1,8 +1,8 @@
-"""Runs what clients do against a real server: the README's quick start, plain HTTP clients of several languages, the tour of
-Queen's official Python client, and jobs that an ordinary driver enqueues.
+"""Runs clients against a real server: the README's quick start, plain HTTP clients in several languages, the tour of Queen's
+official Python client, and jobs that an ordinary driver enqueues.
 
-Owns the server, a private PostgreSQL in a directory of its own, and every child; all of them have ended when this ends,
-whatever made it end. Usage: run.py <the reveille program> <the example jobs_worker>
+Owns the server, a private PostgreSQL in a directory of its own, and every child; all of them end with this program.
+Usage: run.py <the reveille program> <the example jobs_worker>
 """
 
 import os
@@ -18,7 +18,7 @@ from server import Server
 
 HERE = pathlib.Path(__file__).resolve().parent
 README = HERE.parent.parent / "README.md"
-# The whole of it takes a minute; whoever waits longer waits for something that does not come.
+# A whole run takes a minute; after this time something hangs.
 LIMIT_SECONDS = 150
 
 
@@ -34,14 +34,14 @@ def main() -> int:
             Child("outbox", server, began).finish()
             survives(server, began)
         except Exception as error:
-            print(f"\nclients: {error}\n\nThe last words of the server:\n{server.last_words()}", file=sys.stderr)
+            print(f"\nclients: {error}\n\nThe end of the server's log:\n{server.last_words()}", file=sys.stderr)
             return 1
     print(f"clients: green after {time.monotonic() - began:.0f} s")
     return 0
 
 
 def survives(server: Server, began: float) -> None:
-    """A consumer of the official client goes on by itself when what it needs comes back."""
+    """A consumer of the official client goes on by itself after the server or PostgreSQL was restarted."""
     with Child("survivor", server, began) as survivor:
         for event in (server.restart, server.crash_postgres):
             survivor.until("waiting")
@@ -51,7 +51,7 @@ def survives(server: Server, began: float) -> None:
 
 
 class Child:
-    """A program that uses the client. It is another process because the client takes over the signals of its own."""
+    """A program that uses the client. It is another process because the client installs signal handlers."""
 
     def __init__(self, module: str, server: Server, began: float):
         self.module = module
@@ -72,7 +72,7 @@ class Child:
         self.process.wait()
 
     def until(self, word: str) -> None:
-        """Reads what it prints until it says this word."""
+        """Reads its output until this word."""
         signal.signal(signal.SIGALRM, self._too_late)
         signal.alarm(int(self.left()))
         try:
@@ -82,7 +82,7 @@ class Child:
                 print(line, end="")
         finally:
             signal.alarm(0)
-        raise AssertionError(f"{self.module} ended before it said {word!r}, with status {self.process.wait()}")
+        raise AssertionError(f"{self.module} ended before it printed {word!r}, with status {self.process.wait()}")
 
     def say(self, word: str) -> None:
         self.process.stdin.write(f"{word}\n")
@@ -100,7 +100,7 @@ class Child:
                 raise AssertionError(f"{self.module} failed")
 
     def _too_late(self, *_: object) -> None:
-        raise AssertionError(f"{self.module} did not say in time what it was waited for")
+        raise AssertionError(f"{self.module} did not print the expected word in time")
 
 
 if __name__ == "__main__":

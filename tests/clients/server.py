@@ -1,4 +1,4 @@
-"""A `reveille serve` of its own: a free port, a private PostgreSQL, a temporary directory; gone afterwards."""
+"""A `reveille serve` for the tests: a free port, a private PostgreSQL, a temporary directory; removed afterwards."""
 
 import os
 import pathlib
@@ -14,8 +14,8 @@ import urllib.request
 # With a first initdb on a busy machine; it usually takes a few seconds.
 START_SECONDS = 90
 STOP_SECONDS = 30
-SAID = "listening on http://"
-TOLD = re.compile(r"; (psql -h .* -U \S+ \S+)$", re.MULTILINE)
+LISTENING = "listening on http://"
+PSQL = re.compile(r"; (psql -h .* -U \S+ \S+)$", re.MULTILINE)
 
 
 class Server:
@@ -41,7 +41,7 @@ class Server:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def restart(self) -> None:
-        """Ends it gently, and starts it again at the same address on the same database."""
+        """Ends it with SIGTERM, and starts it again at the same address on the same database."""
         self._stop()
         self._start()
 
@@ -51,12 +51,12 @@ class Server:
         killed = found.read_text().splitlines()[0]
         os.kill(int(killed), signal.SIGKILL)
         deadline = time.monotonic() + START_SECONDS
-        while not (self._runs_anew(found, killed) and self._is_well()):
+        while not (self._is_restarted(found, killed) and self._is_well()):
             assert time.monotonic() < deadline, f"PostgreSQL did not come back\n{self.last_words()}"
             time.sleep(0.1)
 
     @staticmethod
-    def _runs_anew(pid_file: pathlib.Path, killed: str) -> bool:
+    def _is_restarted(pid_file: pathlib.Path, killed: str) -> bool:
         try:
             return pid_file.read_text().splitlines()[0] != killed
         except (OSError, IndexError):
@@ -70,10 +70,10 @@ class Server:
             return False
 
     def database(self) -> str:
-        """How to connect to its PostgreSQL, by what it says itself when it starts."""
-        told = TOLD.findall((self.home / "log").read_text())
-        assert told, f"the server did not say where its database is\n{self.last_words()}"
-        words = shlex.split(told[-1])
+        """How to connect to its PostgreSQL, from the line that it prints at its start."""
+        found = PSQL.findall((self.home / "log").read_text())
+        assert found, f"the server did not print where its database is\n{self.last_words()}"
+        words = shlex.split(found[-1])
         return f"host={words[2]} user={words[4]} dbname={words[5]}"
 
     def last_words(self) -> str:
@@ -93,9 +93,9 @@ class Server:
         signal.alarm(START_SECONDS)
         line = self.process.stdout.readline().strip()
         signal.alarm(0)
-        if not line.startswith(SAID):
-            raise AssertionError(f"the server did not start; it said {line!r} and\n{self.last_words()}")
-        self.address = line.removeprefix(SAID).rstrip("/")
+        if not line.startswith(LISTENING):
+            raise AssertionError(f"the server did not start; it printed {line!r} and\n{self.last_words()}")
+        self.address = line.removeprefix(LISTENING).rstrip("/")
 
     def _too_late(self, *_: object) -> None:
         raise AssertionError(f"the server did not listen within {START_SECONDS} s\n{self.last_words()}")
@@ -103,7 +103,7 @@ class Server:
     def _stop(self) -> None:
         if self.process is None:
             return
-        # It may have ended by itself, of the same Ctrl-C.
+        # The same Ctrl-C may have ended it already.
         self.process.terminate()
         try:
             self.process.wait(STOP_SECONDS)
@@ -114,5 +114,5 @@ class Server:
 
 
 def foreign(key: str) -> bool:
-    """Settings of whoever runs this must not matter; where PostgreSQL's binaries are may be told."""
+    """The settings of the user who runs this must not matter; only PostgreSQL's binaries may be named."""
     return key == "DATABASE_URL" or (key.startswith("REVEILLE_") and key != "REVEILLE_PG_BIN")

@@ -1,6 +1,6 @@
-"""A consumer of the official client lives through a restart of the server, and through a crash of PostgreSQL.
+"""A consumer of the official client survives a restart of the server and a crash of PostgreSQL.
 
-Says `waiting` when a message was consumed and acked and the next pop is on its way; hears `back` when it may go on.
+Prints `waiting` when a message was consumed and acked and the next pop was sent; reads `back` when it may go on.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ async def main() -> None:
 
     consumer = asyncio.create_task(run(queen, handle))
     for n in range(EVENTS + 1):
-        # The client prints what it does, and what goes wrong while nobody is there.
+        # The client prints what it does, and its errors while the server is away.
         with contextlib.redirect_stdout(io.StringIO()):
             await push_until_stored(queen, n)
             came = await asyncio.wait_for(got.get(), PATIENCE_SECONDS)
@@ -35,7 +35,7 @@ async def main() -> None:
         if n < EVENTS:
             print("waiting", flush=True)
             assert (await asyncio.to_thread(sys.stdin.readline)).strip() == "back"
-    # That was the last it wanted: it ends by itself.
+    # The consumer has reached its limit and ends by itself.
     await asyncio.wait_for(consumer, PATIENCE_SECONDS)
     with contextlib.redirect_stdout(io.StringIO()):
         await queen.close()
@@ -63,7 +63,7 @@ async def until_acked(queen: Queen) -> None:
             if (await queen.admin.get_queue(QUEUE))["messages"]["pending"] == 0:
                 return
         except Exception:
-            # PostgreSQL is not back for everybody at the same moment.
+            # Connections to PostgreSQL come back at different times.
             if time.monotonic() > deadline:
                 raise
         assert time.monotonic() < deadline, "its ack did not arrive"

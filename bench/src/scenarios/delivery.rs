@@ -2,8 +2,8 @@
 //!
 //! A hundred messages a second go to one queue with two consumer groups, so both see the same
 //! messages in the same seconds: in one, a few consumers are parked in long polls; in the other,
-//! one asks every 100 ms without waiting. Time begins when the push is sent and ends when the
-//! message is in the consumer's hands; acks are made and not counted.
+//! one polls every 100 ms without waiting. Time begins when the push is sent and ends when the
+//! consumer has the message; acks are made and not counted.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -85,7 +85,7 @@ async fn measure(serving: &Serving, run: &'static str, messages: usize) -> anyho
     let parked = try_join_all((0..CONSUMERS).map(|_| parked(serving, &sent)));
     let (pushes, parked, poller) = tokio::try_join!(pushes(serving, &sent), parked, poller(serving, &sent))?;
     let took = Took { pushes, parked: parked.concat(), poller };
-    anyhow::ensure!(took.parked.len() == messages, "{} of {messages} came to those who wait", took.parked.len());
+    anyhow::ensure!(took.parked.len() == messages, "{} of {messages} came to the parked consumers", took.parked.len());
     anyhow::ensure!(took.poller.len() == messages, "{} of {messages} came to the poller", took.poller.len());
     Ok(took)
 }
@@ -114,7 +114,7 @@ fn push_body(run: &str, n: usize) -> String {
     json!({ "items": [item] }).to_string()
 }
 
-/// One of those who wait in a long poll.
+/// One of the consumers that wait in a long poll.
 async fn parked(serving: &Serving, sent: &Sent) -> anyhow::Result<Vec<f64>> {
     let path = format!("/api/v1/pop/queue/{QUEUE}?consumerGroup={}-parked&wait=true&timeout=1000", sent.run);
     let mut wire = serving.connect().await?;
@@ -125,7 +125,7 @@ async fn parked(serving: &Serving, sent: &Sent) -> anyhow::Result<Vec<f64>> {
     Ok(took)
 }
 
-/// One that asks now and then, for everything there is.
+/// The consumer that polls now and then, for everything there is.
 async fn poller(serving: &Serving, sent: &Sent) -> anyhow::Result<Vec<f64>> {
     let path =
         format!("/api/v1/pop/queue/{QUEUE}?consumerGroup={}-poller&batch=1000&partitions={PARTITIONS}", sent.run);

@@ -1,9 +1,9 @@
-//! What the ground gives, before any queue stands on it.
+//! What PostgreSQL and our connections give, before any queue is built on them.
 //!
 //! Four pairs, each measured in alternating rounds on one durable cluster: one statement at a time
 //! against 64 in flight on the same connection; commits alone and together; NOTIFY from one
-//! connection to another; and 100 callers with one row each, a statement for everyone against fused
-//! statements.
+//! connection to another; and 100 callers with one row each, a statement for each caller against
+//! fused statements.
 
 mod fused;
 
@@ -20,7 +20,7 @@ const IN_FLIGHT: usize = 64;
 const COMMITTERS: usize = 16;
 
 static ECHO: Statement =
-    Statement { name: "bench/echo", sql: "-- Answers with its question.\nselect $1", types: &[Type::INT8] };
+    Statement { name: "bench/echo", sql: "-- Returns its parameter.\nselect $1", types: &[Type::INT8] };
 
 static INSERT: Statement = Statement {
     name: "bench/insert",
@@ -64,8 +64,8 @@ struct Seen {
 impl Seen {
     async fn measure(&mut self, bench: &Bench, database: &Database, url: &str) -> anyhow::Result<()> {
         let span = bench.span();
-        let lane = database.connection(Purpose::Dedicated("bench")).await?;
-        let echo = async |_| lane.query(&ECHO, &[&1_i64]).await.map(drop).map_err(Into::into);
+        let connection = database.connection(Purpose::Dedicated("bench")).await?;
+        let echo = async |_| connection.query(&ECHO, &[&1_i64]).await.map(drop).map_err(Into::into);
         self.single.push(rate(span, 1, echo).await?);
         self.pipelined.push(rate(span, IN_FLIGHT, echo).await?);
 

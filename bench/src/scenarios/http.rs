@@ -29,7 +29,8 @@ const USUAL_PARTITIONS: usize = 100;
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = Report::new("http", String::new());
     if bench.wants("beside one statement a request") {
-        // Nobody's rows are in the way here, and what the rivals leave behind burdens nobody.
+        // On a cluster of its own: no older rows are in the way, and the rows of the peers are gone
+        // before the next part.
         let site = Site::open().await?;
         beside::run(&site.field(bench), &site, &mut report).await?;
     }
@@ -82,7 +83,7 @@ impl Site {
     }
 }
 
-/// Whom a backend stands under.
+/// The processes below the postmaster.
 async fn postmaster(admin: &Client) -> anyhow::Result<Processes> {
     let backend: i32 = admin.query_one("select pg_backend_pid()", &[]).await?.get(0);
     Ok(Processes::Family(process::parent(u32::try_from(backend)?)?))

@@ -1,4 +1,4 @@
-//! What a process that waits asks of the database.
+//! What a process that waits costs the database.
 //!
 //! One process with 16 dispatchers and 1,000 waited keys, whose waiters give up every 30 s and come
 //! back, beside a worker that polls one queue every 50 ms. Every statement of either is counted by
@@ -47,7 +47,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     let mut report = Report::new("idle", format!("PostgreSQL {}, fsync on", database.server_version()));
     report.figure("statements_per_s", ours, "per s");
     report.figure("poller_statements_per_s", poller, "per s");
-    report.row("a poller of one queue asks this many times more", poller / ours, "times");
+    report.row("a poller of one queue sends this many times more", poller / ours, "times");
     Ok(report)
 }
 
@@ -57,7 +57,7 @@ async fn start(database: &Database, url: &str) -> Vec<Node> {
     for node in &nodes {
         node.until_proven().await;
     }
-    // One look for every key, before anything is counted.
+    // One claim round for every key, before anything is counted.
     join_all(nodes.iter().flat_map(|node| tickets(node, Duration::from_secs(1)))).await;
     nodes
 }

@@ -4,14 +4,14 @@
 //! Every queue has its own database, a process that enqueues and up to four that work, through its
 //! own client. A producer puts back what was worked, so that the queue stays as deep as it is: what
 //! is measured is what can be kept up. Rounds alternate between the queues, so that a noisy minute
-//! hits all of them. Each is measured with the settings its documentation gives to whoever sets
-//! nothing, and with some chosen for throughput; those were not searched for. At the end our own is
-//! killed at work, and handed a job whose transaction was open for long.
+//! hits all of them. Each is measured with its documented defaults, and with settings chosen for
+//! throughput; those were not searched for. At the end our own is killed at work, and gets a job
+//! whose transaction was open for long.
 
 mod faults;
+mod found;
 mod ours;
 mod team;
-mod tell;
 
 use std::time::Duration;
 
@@ -19,41 +19,41 @@ use reveille_testkit::scenario::{Plain, Report, progress};
 
 use crate::bench::Bench;
 use crate::cluster::Cluster;
-use crate::peer::build_rivals;
+use crate::peer::build_peers;
+use found::Found;
 pub(crate) use ours::{CHILD, measure};
 use team::Shift;
 pub(super) use team::{Account, QUEUE, Settings, Team};
-use tell::Found;
 
 /// Ours, the first of the names.
 pub(super) const OURS: &str = "reveille";
-/// The names are those of the databases and of the rivals' programs too.
+/// The names are those of the databases and of the peers' programs too.
 pub(super) const NAMES: [&str; 4] = [OURS, "awa", "graphile", "apalis"];
 pub(super) const VERSIONS: &str =
-    "awa 0.6.9, graphile_worker 0.14.1, apalis-postgres 1.0.0; everybody's settings: bench/peers/README.md";
+    "awa 0.6.9, graphile_worker 0.14.1, apalis-postgres 1.0.0; the settings of each: bench/peers/README.md";
 
 const PROCESSES: [usize; 2] = [1, 4];
 const DEPTH: u64 = 10_000;
 const DEEP: u64 = 1_000_000;
 const CALLERS_OF_ONE: u64 = 16;
 const CALLERS: u64 = 2;
-/// More than anybody works in a measurement.
+/// More than any queue works in a measurement.
 const ROOM_PER_S: u64 = 150_000;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
-    let rivals = build_rivals().await?;
+    let peers = build_peers().await?;
     progress("starting a durable PostgreSQL");
     let cluster = Cluster::start_with(|options| {
         let options = options.setting("shared_buffers", "1GB").setting("max_wal_size", "8GB");
         let options = options.setting("max_connections", "500").setting("autovacuum_naptime", "5s");
-        // Or it would hit whoever happens to be measured then.
+        // Or a checkpoint would hit the queue that happens to be measured then.
         options.setting("checkpoint_timeout", "30min")
     })?;
     let version = cluster.database().await?.server_version().to_string();
     let mut teams = Vec::new();
     for name in NAMES {
         progress(&format!("installing {name}"));
-        teams.push(Team::start(&cluster, &rivals, name, PROCESSES[1]).await?);
+        teams.push(Team::start(&cluster, &peers, name, PROCESSES[1]).await?);
     }
     let mut field = Field { bench, cluster: &cluster, teams, found: Found::default() };
     field.enqueueing().await?;
@@ -64,7 +64,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     field.late_commit().await?;
     field.deep().await?;
     let mut report = Report::new("jobs", format!("PostgreSQL {version}, fsync on; {VERSIONS}"));
-    field.found.tell(&mut report);
+    field.found.add_to(&mut report);
     Ok(report)
 }
 
@@ -142,7 +142,7 @@ impl Field<'_> {
         Ok(())
     }
 
-    /// Somebody else's transaction keeps every dead row alive.
+    /// A transaction of another client keeps every dead row alive.
     async fn held_open(&mut self) -> anyhow::Result<()> {
         let seconds = self.bench.pick(10, 60);
         if !self.bench.wants(&format!("a transaction held open for {seconds} s")) {

@@ -1,10 +1,9 @@
 //! From the commit of a job to the start of its handler, at 200 jobs a second with idle slots,
-//! beside the rivals.
+//! beside the peers.
 //!
 //! Once enqueued by the process that works, once by another one: ours by a plain SQL statement, as
-//! any language has it, the rivals by their own clients. Both processes read the machine's clock.
-//! Then everybody waits, two processes with three queues each, and PostgreSQL counts what they ask
-//! for.
+//! any language has it, the peers by their own clients. Both processes read the machine's clock.
+//! Then each waits, with two processes of three queues, and PostgreSQL counts their statements.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +19,7 @@ use super::jobs::{NAMES, OURS, QUEUE, Settings, Team, VERSIONS};
 use crate::bench::Bench;
 use crate::cluster::Cluster;
 use crate::measure::median;
-use crate::peer::{build_rivals, numbers};
+use crate::peer::{build_peers, numbers};
 
 const PER_S: u64 = 200;
 const PROCESSES: usize = 2;
@@ -39,7 +38,7 @@ enum From {
 type Late = BTreeMap<(From, Settings, usize), Vec<f64>>;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
-    let rivals = build_rivals().await?;
+    let peers = build_peers().await?;
     progress("starting PostgreSQL with pg_stat_statements");
     let cluster = Cluster::start_with(|options| {
         let counting = options.setting("shared_preload_libraries", "pg_stat_statements");
@@ -47,7 +46,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
         counting.setting("pg_stat_statements.max", "10000").setting("max_connections", "500")
     })?;
     let version = cluster.database().await?.server_version().to_string();
-    let mut teams = teams(&cluster, &rivals).await?;
+    let mut teams = teams(&cluster, &peers).await?;
 
     let idle = if bench.wants("idle") { idle(bench, &cluster, &mut teams).await? } else { Vec::new() };
     let mut late = Late::new();
@@ -65,15 +64,15 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
         }
     }
     let mut report = Report::new("jobs-latency", format!("PostgreSQL {version}, fsync on; {VERSIONS}"));
-    tell(&mut report, &late, &idle);
+    add_to(&mut report, &late, &idle);
     Ok(report)
 }
 
-async fn teams(cluster: &Cluster, rivals: &Path) -> anyhow::Result<Vec<Team>> {
+async fn teams(cluster: &Cluster, peers: &Path) -> anyhow::Result<Vec<Team>> {
     let mut teams = Vec::new();
     for name in NAMES {
         progress(&format!("installing {name}"));
-        teams.push(Team::start(cluster, rivals, name, PROCESSES).await?);
+        teams.push(Team::start(cluster, peers, name, PROCESSES).await?);
     }
     Ok(teams)
 }
@@ -123,7 +122,8 @@ async fn latency(team: &mut Team, from: From, settings: Settings, count: u64) ->
     tokio::time::sleep(Duration::from_secs(1)).await;
     let way = if team.name == OURS && from == From::Another { "sql" } else { "one" };
     let first = team.number(count);
-    let order = json!({ "do": "pace", "queue": QUEUE, "way": way, "from": first, "count": count, "per_s": PER_S });
+    let order =
+        json!({ "do": "enqueue_steadily", "queue": QUEUE, "way": way, "from": first, "count": count, "per_s": PER_S });
     let enqueuer = if from == From::Itself { &mut team.workers[0] } else { &mut team.producer };
     let committed = numbers(&enqueuer.ask(order).await?, "committed");
     let end = tokio::time::Instant::now() + PATIENCE;
@@ -143,15 +143,15 @@ async fn latency(team: &mut Team, from: From, settings: Settings, count: u64) ->
     Ok(committed.iter().zip(&numbers(&began, "began")).map(late).collect())
 }
 
-fn tell(report: &mut Report, late: &Late, idle: &[f64]) {
+fn add_to(report: &mut Report, late: &Late, idle: &[f64]) {
     let worst = |q: f64| {
         let both = [From::Itself, From::Another].into_iter().filter_map(|from| late.get(&(from, Settings::Default, 0)));
         both.map(|took| quantile(took, q)).fold(f64::NAN, f64::max)
     };
     report.figure("p50_ms", worst(0.5), "ms");
     report.figure("p99_ms", worst(0.99), "ms");
-    let rivals = late.iter().filter(|((_, _, place), _)| *place > 0);
-    report.figure("best_peer_p50_ms", rivals.map(|(_, took)| median(took)).fold(f64::NAN, f64::min), "ms");
+    let peers = late.iter().filter(|((_, _, place), _)| *place > 0);
+    report.figure("best_peer_p50_ms", peers.map(|(_, took)| median(took)).fold(f64::NAN, f64::min), "ms");
     for ((from, settings, place), took) in late {
         let from = match (from, place) {
             (From::Itself, _) => "by the same process",

@@ -24,7 +24,7 @@ use crate::bench::Bench;
 use crate::popped::ack;
 use crate::server::Serving;
 use crate::statements::{count, counting_cluster, make_countable};
-use crowd::{Crowd, Heard, Taken};
+use crowd::{Answer, Crowd, Taken};
 
 const WAITERS: usize = 10_000;
 const QUEUE: &str = "herd";
@@ -67,7 +67,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// The polls wait, time out and come back; how late each was told, in milliseconds.
+/// The polls wait, time out and come back; how late each was answered, in milliseconds.
 async fn idle(
     bench: &Bench,
     serving: &Serving,
@@ -79,10 +79,10 @@ async fn idle(
     progress(&format!("waiting for {} s", span.as_secs()));
     let (before, began) = (count(admin).await?, Instant::now());
     let mut late = Vec::new();
-    while let Ok(heard) = timeout(span.saturating_sub(began.elapsed()), crowd.next()).await {
-        match heard? {
-            Heard::Nothing { late_ms } => late.push(late_ms),
-            Heard::Message(taken) => anyhow::bail!("somebody was given {taken:?} though nothing was pushed"),
+    while let Ok(answer) = timeout(span.saturating_sub(began.elapsed()), crowd.next()).await {
+        match answer? {
+            Answer::Nothing { late_ms } => late.push(late_ms),
+            Answer::Message(taken) => anyhow::bail!("a poll got {taken:?} though nothing was pushed"),
         }
     }
     let statements = count(admin).await? - before;
@@ -95,12 +95,12 @@ async fn idle(
 async fn single_pushes(pushes: usize, serving: &Serving, crowd: &mut Crowd, report: &mut Report) -> anyhow::Result<()> {
     progress(&format!("{pushes} pushes, one after the other"));
     let mut wire = serving.connect().await?;
-    let looks = serving.looks().await?;
+    let rounds = serving.claim_rounds().await?;
     let (mut taken, mut took) = (Vec::new(), Vec::new());
     for n in 0..pushes {
         let began = Instant::now();
         push(&mut wire, &format!("single-{n}")).await?;
-        let answer = timeout(ALL_ANSWERED, crowd.next_message()).await.context("a push that answered nobody")??;
+        let answer = timeout(ALL_ANSWERED, crowd.next_message()).await.context("a push that answered no poll")??;
         took.push(began.elapsed().as_secs_f64() * 1000.0);
         taken.push(answer);
     }
@@ -108,26 +108,26 @@ async fn single_pushes(pushes: usize, serving: &Serving, crowd: &mut Crowd, repo
         taken.push(more?);
     }
     anyhow::ensure!(taken.len() == pushes, "{pushes} pushes gave {} answers", taken.len());
-    report.figure("looks_per_push", (serving.looks().await? - looks) / number(pushes), "looks");
+    report.figure("looks_per_push", (serving.claim_rounds().await? - rounds) / number(pushes), "rounds");
     report.row("a push to its answer among all, p50", quantile(&took, 0.5), "ms");
     report.row("a push to its answer among all, p99", quantile(&took, 0.99), "ms");
-    // Only now: an ack frees a partition, which is worth a look of its own.
+    // Only now: an ack frees a partition, which costs a claim round of its own.
     ack_all(&mut wire, taken).await
 }
 
-/// As many pushes as there are polls, as fast as they go; whoever is answered leaves.
+/// As many pushes as there are polls, as fast as they go; a poll that got a message leaves.
 async fn one_push_each(serving: &Serving, crowd: &mut Crowd, report: &mut Report) -> anyhow::Result<()> {
     progress(&format!("{WAITERS} pushes"));
     until_parked(serving).await?;
     crowd.leave_when_answered();
-    let looks = serving.looks().await?;
+    let rounds = serving.claim_rounds().await?;
     let began = Instant::now();
     let ((), mut taken) = tokio::try_join!(push_all(serving), take_all(crowd))?;
     report.row(format!("{WAITERS} pushes until all are answered"), began.elapsed().as_secs_f64(), "s");
     while let Ok(Ok(more)) = timeout(AFTERMATH, crowd.next_message()).await {
         taken.push(more);
     }
-    report.row("looks for all of them", serving.looks().await? - looks, "looks");
+    report.row("claim rounds for all of them", serving.claim_rounds().await? - rounds, "rounds");
     let distinct: HashSet<&str> = taken.iter().map(|taken| taken.transaction_id.as_str()).collect();
     report.figure("lost", number(WAITERS - distinct.len()), "");
     report.figure("duplicated", number(taken.len() - distinct.len()), "");

@@ -5,8 +5,8 @@
 //! of the rounds' own ratios. Ours runs with transaction ids and deduplication, as official clients
 //! use it; a second column is without.
 
+mod contender;
 mod growth;
-mod rival;
 
 use std::time::{Duration, Instant};
 
@@ -19,21 +19,21 @@ use tokio::process::Command;
 use crate::bench::Bench;
 use crate::cluster::Cluster;
 use crate::measure::{counted_up_to, median, ratio};
-use crate::peer::build_rivals;
-use rival::{Ours, PGMQ_QUEUE, Pool, ROW_TABLE, Rival};
+use crate::peer::build_peers;
+use contender::{Contender, Ours, PGMQ_QUEUE, Pool, ROW_TABLE};
 
-/// How many call at once: with one message each, and with batches.
+/// How many callers there are: with one message each, and with batches.
 const CALLERS_OF_ONE: usize = 64;
 const CALLERS: usize = 32;
 /// So few that every round trip is felt.
 const FEW_CALLERS: usize = 8;
-/// Connections of a rival. More do not help it on two cores.
+/// Connections of a peer. More do not help it on two cores.
 const CONNECTIONS: usize = 8;
 const PARTITIONS: usize = 100;
 const BYTES: usize = 100;
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
-    let peers = build_rivals().await?;
+    let peers = build_peers().await?;
     progress("starting a durable PostgreSQL");
     let cluster = Cluster::start_with(|options| {
         options.setting("shared_buffers", "1GB").setting("max_wal_size", "8GB").setting("autovacuum_naptime", "5s")
@@ -69,13 +69,13 @@ struct Field<'b> {
 }
 
 impl Field<'_> {
-    async fn rivals(&self, queue: &str, bytes: usize) -> anyhow::Result<[Rival; 4]> {
+    async fn contenders(&self, queue: &str, bytes: usize) -> anyhow::Result<[Contender; 4]> {
         let ours = |suffix| Ours::new(self.messages, &format!("{queue}-{suffix}"), PARTITIONS, bytes);
         Ok([
-            Rival::Ours(ours("keyed")?),
-            Rival::Ours(ours("plain")?.without_keys()),
-            Rival::Pgmq(Pool::new(self.database, CONNECTIONS, bytes).await?),
-            Rival::Rows(Pool::new(self.database, CONNECTIONS, bytes).await?),
+            Contender::Ours(ours("keyed")?),
+            Contender::Ours(ours("plain")?.without_keys()),
+            Contender::Pgmq(Pool::new(self.database, CONNECTIONS, bytes).await?),
+            Contender::Rows(Pool::new(self.database, CONNECTIONS, bytes).await?),
         ])
     }
 
@@ -84,20 +84,20 @@ impl Field<'_> {
             if !self.bench.wants(&format!("push, batch {batch}, {bytes} B")) {
                 continue;
             }
-            let rivals = self.rivals(&format!("push-{batch}-{bytes}"), bytes).await?;
-            let rates = self.rounds(&rivals, batch, Step::Push).await?;
+            let contenders = self.contenders(&format!("push-{batch}-{bytes}"), bytes).await?;
+            let rates = self.rounds(&contenders, batch, Step::Push).await?;
             let what = format!("push, batch {batch}, {bytes} B");
             if (batch, bytes) == (100, BYTES) {
                 report.figure("push_batch100_per_s", median(&rates[0]), "msg/s");
             }
             rows(report, &what, &rates);
-            self.empty_rivals().await?;
+            self.empty_peers().await?;
         }
         for partitions in [1, 10_000] {
             if !self.bench.wants(&format!("push, batch 100, {partitions} partitions")) {
                 continue;
             }
-            let ours = [Rival::Ours(Ours::new(self.messages, &format!("push-p{partitions}"), partitions, BYTES)?)];
+            let ours = [Contender::Ours(Ours::new(self.messages, &format!("push-p{partitions}"), partitions, BYTES)?)];
             let rates = self.rounds(&ours, 100, Step::Push).await?;
             report.row(format!("push, batch 100, {partitions} partitions"), median(&rates[0]), "msg/s");
         }
@@ -109,10 +109,10 @@ impl Field<'_> {
             if !self.bench.wants(&format!("pop and ack, batch {batch}")) {
                 continue;
             }
-            let rivals = self.rivals(&format!("pop-{batch}"), BYTES).await?;
-            let rates = self.rounds(&rivals, batch, Step::Take).await?;
+            let contenders = self.contenders(&format!("pop-{batch}"), BYTES).await?;
+            let rates = self.rounds(&contenders, batch, Step::Take).await?;
             rows(report, &format!("pop and ack, batch {batch}"), &rates);
-            self.empty_rivals().await?;
+            self.empty_peers().await?;
         }
         Ok(())
     }
@@ -131,64 +131,64 @@ impl Field<'_> {
             if !self.bench.wants(&what) {
                 continue;
             }
-            let rivals = self.rivals(&format!("e2e-{batch}-{callers}-{bytes}"), bytes).await?;
-            let rates = self.rounds_of(&rivals, callers, batch, Step::Whole).await?;
+            let contenders = self.contenders(&format!("e2e-{batch}-{callers}-{bytes}"), bytes).await?;
+            let rates = self.rounds_of(&contenders, callers, batch, Step::Whole).await?;
             rows(report, &what, &rates);
             match (batch, callers, bytes) {
                 (1, ..) => report.figure("e2e_batch1_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
                 (100, CALLERS, BYTES) => report.figure("e2e_batch100_vs_pgmq", ratio(&rates[0], &rates[2]), "times"),
                 _ => {}
             }
-            self.empty_rivals().await?;
+            self.empty_peers().await?;
         }
         for partitions in [1, 10_000] {
             let what = format!("end to end, batch 100, {CALLERS} callers, {partitions} partitions");
             if !self.bench.wants(&what) {
                 continue;
             }
-            let ours = [Rival::Ours(Ours::new(self.messages, &format!("e2e-p{partitions}"), partitions, BYTES)?)];
+            let ours = [Contender::Ours(Ours::new(self.messages, &format!("e2e-p{partitions}"), partitions, BYTES)?)];
             let rates = self.rounds(&ours, 100, Step::Whole).await?;
             report.row(what, median(&rates[0]), "msg/s");
         }
         Ok(())
     }
 
-    /// Messages per second of each rival in each round.
-    async fn rounds(&self, rivals: &[Rival], batch: usize, step: Step) -> anyhow::Result<Vec<Vec<f64>>> {
-        self.rounds_of(rivals, if batch == 1 { CALLERS_OF_ONE } else { CALLERS }, batch, step).await
+    /// Messages per second of each contender in each round.
+    async fn rounds(&self, contenders: &[Contender], batch: usize, step: Step) -> anyhow::Result<Vec<Vec<f64>>> {
+        self.rounds_of(contenders, if batch == 1 { CALLERS_OF_ONE } else { CALLERS }, batch, step).await
     }
 
     async fn rounds_of(
         &self,
-        rivals: &[Rival],
+        contenders: &[Contender],
         callers: usize,
         batch: usize,
         step: Step,
     ) -> anyhow::Result<Vec<Vec<f64>>> {
-        let mut rates = vec![Vec::new(); rivals.len()];
-        for rival in rivals {
-            self.fill(rival, batch, step).await?;
-            step.run(rival, Duration::from_millis(200), callers, batch).await?;
+        let mut rates = vec![Vec::new(); contenders.len()];
+        for contender in contenders {
+            self.fill(contender, batch, step).await?;
+            step.run(contender, Duration::from_millis(200), callers, batch).await?;
         }
         for _ in 0..self.bench.rounds() {
-            for (rival, rates) in rivals.iter().zip(&mut rates) {
-                self.fill(rival, batch, step).await?;
-                rates.push(step.run(rival, self.bench.span(), callers, batch).await?);
+            for (contender, rates) in contenders.iter().zip(&mut rates) {
+                self.fill(contender, batch, step).await?;
+                rates.push(step.run(contender, self.bench.span(), callers, batch).await?);
             }
         }
         Ok(rates)
     }
 
-    /// More than those who only take will take.
-    async fn fill(&self, rival: &Rival, batch: usize, step: Step) -> anyhow::Result<()> {
+    /// More than callers that only take will take.
+    async fn fill(&self, contender: &Contender, batch: usize, step: Step) -> anyhow::Result<()> {
         let missing = if let Step::Take = step { backlog(batch) } else { 0 };
         for _ in 0..missing / 1000 {
-            rival.push(0, 1000).await?;
+            contender.push(0, 1000).await?;
         }
         Ok(())
     }
 
-    async fn empty_rivals(&self) -> anyhow::Result<()> {
+    async fn empty_peers(&self) -> anyhow::Result<()> {
         let admin = Plain::connect(&self.cluster.url()).await?;
         let empty = format!("truncate bench_row; select pgmq.purge_queue('{PGMQ_QUEUE}'); checkpoint");
         Ok(admin.client.batch_execute(&empty).await?)
@@ -205,24 +205,24 @@ enum Step {
 
 impl Step {
     /// Runs callers for a while; messages per second.
-    async fn run(self, rival: &Rival, span: Duration, callers: usize, batch: usize) -> anyhow::Result<f64> {
+    async fn run(self, contender: &Contender, span: Duration, callers: usize, batch: usize) -> anyhow::Result<f64> {
         // What is filled in is not taken to its end: the last of it would be waited for.
         let most = if let Self::Take = self { backlog(batch) as u64 * 9 / 10 } else { u64::MAX };
         counted_up_to(most, span, callers, async |caller| {
             if !matches!(self, Self::Take) {
-                rival.push(caller, batch).await?;
+                contender.push(caller, batch).await?;
             }
             if matches!(self, Self::Push) {
                 return Ok(batch);
             }
-            let taken = rival.take(caller, batch).await?;
-            rival.ack(caller, taken).await
+            let taken = contender.take(caller, batch).await?;
+            contender.ack(caller, taken).await
         })
         .await
     }
 }
 
-/// How much is there for those who only take, batch by batch.
+/// How much is there for callers that only take, batch by batch.
 fn backlog(batch: usize) -> usize {
     if batch == 1 { 20_000 } else { 100_000 }
 }

@@ -20,7 +20,7 @@ use found::Found;
 const NAMES: [&str; 3] = ["reveille", "pg", "opt"];
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
-    let rivals = peer::build_rivals().await?;
+    let peers_program = peer::build_peers().await?;
     progress("starting PostgreSQL with pg_stat_statements");
     let cluster = Cluster::start_with(|options| {
         let room = options.setting("max_connections", "400");
@@ -34,7 +34,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
         let ours = std::env::current_exe().context("cannot find this program")?;
         peers.push(match name {
             "reveille" => Peer::start(name, &ours, &[peer::CHILD, &url])?,
-            rival => Peer::start(name, &rivals, &[rival, &url])?,
+            peer => Peer::start(name, &peers_program, &[peer, &url])?,
         });
     }
 
@@ -50,7 +50,7 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
         "PostgreSQL {version}, fsync on; duroxide 0.1.32, `pg` is duroxide-pg 0.1.38, `opt` is duroxide-pg-opt 0.1.28"
     );
     let mut report = Report::new("orchestrations", versions);
-    found::tell(&mut report, &found);
+    found::add_to(&mut report, &found);
     Ok(report)
 }
 

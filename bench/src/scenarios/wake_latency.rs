@@ -1,8 +1,8 @@
 //! From a commit on one node to a claimed row on another.
 //!
-//! Two nodes with databases of their own on one server, a waiter parked on the second; in the same
-//! run the bare NOTIFY between two connections, which is the floor, and a ring within one process.
-//! Then four nodes with 64 waiters, to count what one push costs.
+//! Two nodes, each with its own connections to one server, and a waiter parked on the second; in
+//! the same run the bare NOTIFY between two connections, which is the least possible, and a wake-up
+//! within one process. Then four nodes with 64 waiters, to count what one push costs.
 
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,8 @@ use crate::notify;
 
 const NODES: usize = 4;
 const WAITERS: usize = 16;
-/// Below the rate at which hints are coalesced, as on a system that is not busy: when it is, nobody
-/// waits for a hint.
+/// Below the rate at which hints are coalesced, as on a system that is not busy: on a busy one no
+/// waiter depends on a hint.
 const BETWEEN_PUSHES: Duration = Duration::from_millis(10);
 
 pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
@@ -39,24 +39,24 @@ pub(crate) async fn run(bench: &Bench) -> anyhow::Result<Report> {
     for round in 1..=bench.rounds() {
         progress(&format!("round {round} of {}: commit to claim, and the bare NOTIFY", bench.rounds()));
         took.extend(commit_to_claim(&nodes[..2], bench.pick(200, 500)).await);
-        // Work that is done leaves the queue; these rows would stay, leased for an hour, in every
-        // look's way.
+        // Work that is done leaves the queue; these rows would stay, leased for an hour, in the way
+        // of every claim round.
         admin.batch_execute("truncate todo").await?;
         bare.push(notify::round_trips(&cluster.url(), bench.span()).await?.p50_ms);
     }
-    progress("rings within one process");
-    let rings = rings(bench.pick(5_000, 50_000)).await?;
+    progress("wake-ups within one process");
+    let local = wakes_within_the_process(bench.pick(5_000, 50_000)).await?;
     progress(&format!("one push to {} waiters on {NODES} nodes", NODES * WAITERS));
-    let looks = looks_per_push(&nodes, bench.pick(100, 200)).await;
+    let rounds = rounds_per_push(&nodes, bench.pick(100, 200)).await;
 
     let mut report = Report::new("wake-latency", format!("PostgreSQL {}, fsync on", database.server_version()));
     report.figure("p50_ms", median(&took), "ms");
     report.figure("p99_ms", quantile(&took, 0.99), "ms");
     report.figure("notify_p50_ms", median(&bare), "ms");
     report.row("commit to claim, in bare NOTIFYs", median(&took) / median(&bare), "times");
-    report.figure("same_process_p50_us", median(&rings), "µs");
-    report.row("ring to running waiter, p99", quantile(&rings, 0.99), "µs");
-    report.figure("looks_per_push", looks, "per node");
+    report.figure("same_process_p50_us", median(&local), "µs");
+    report.row("wake-up to running waiter, p99", quantile(&local, 0.99), "µs");
+    report.figure("looks_per_push", rounds, "per node");
     report.row("missed wakes", missed(&nodes), "");
     for node in nodes {
         node.close().await;
@@ -70,12 +70,12 @@ async fn commit_to_claim(nodes: &[Node], count: usize) -> Vec<f64> {
     let [pusher, taker] = nodes else { return Vec::new() };
     let mut took = Vec::with_capacity(count);
     for _ in 0..count {
-        let looks = taker.counters.all_rounds();
+        let rounds = taker.counters.all_rounds();
         let waiting = taker.take("latency");
         tokio::pin!(waiting);
-        // Parked: it has looked once if it had to, and sleeps.
+        // Parked: it has claimed once if it had to, and sleeps.
         let parked = tokio::time::timeout(BETWEEN_PUSHES, &mut waiting).await;
-        debug_assert!(parked.is_err() && taker.counters.all_rounds() >= looks);
+        debug_assert!(parked.is_err() && taker.counters.all_rounds() >= rounds);
         pusher.push("latency", 1).await;
         let committed = Instant::now();
         waiting.await;
@@ -84,8 +84,8 @@ async fn commit_to_claim(nodes: &[Node], count: usize) -> Vec<f64> {
     took
 }
 
-/// Microseconds from a ring to the waiter running, on another task.
-async fn rings(count: usize) -> anyhow::Result<Vec<f64>> {
+/// Microseconds from a wake-up to the waiter running, on another task.
+async fn wakes_within_the_process(count: usize) -> anyhow::Result<Vec<f64>> {
     let (hub, runner) = Hub::new(HubOptions::default());
     let mut tasks = JoinSet::new();
     tasks.spawn(runner.run(std::future::pending()));
@@ -93,36 +93,36 @@ async fn rings(count: usize) -> anyhow::Result<Vec<f64>> {
     for _ in 0..count {
         let mut armed = hub.arm(0_u8).map_err(|refused| anyhow::anyhow!("{refused:?}"))?;
         armed.claim().found(reveille_wake::Outcome::Empty);
-        let (tell, woken) = oneshot::channel();
+        let (sender, woken) = oneshot::channel();
         tasks.spawn(async move {
             let waited = armed.wait(Instant::now() + Duration::from_secs(10)).await;
-            let _ = tell.send((Instant::now(), matches!(waited, Waited::TimedOut)));
+            let _ = sender.send((Instant::now(), matches!(waited, Waited::TimedOut)));
         });
         tokio::task::yield_now().await;
         let woke_at = Instant::now();
         hub.wake(&0, Cause::Pushed);
         let (at, timed_out) = woken.await.context("the waiter is gone")?;
-        anyhow::ensure!(!timed_out, "a ring was lost");
+        anyhow::ensure!(!timed_out, "a wake-up was lost");
         took.push(at.saturating_duration_since(woke_at).as_secs_f64() * 1e6);
     }
     Ok(took)
 }
 
-async fn looks_per_push(nodes: &[Node], pushes: usize) -> f64 {
+async fn rounds_per_push(nodes: &[Node], pushes: usize) -> f64 {
     let mut waiting: Vec<_> = nodes.iter().flat_map(|node| (0..WAITERS).map(|_| node.ask("herd"))).collect();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let looks = || nodes.iter().map(|node| node.counters.all_rounds()).sum::<u64>();
-    let before = looks();
+    let rounds = || nodes.iter().map(|node| node.counters.all_rounds()).sum::<u64>();
+    let before = rounds();
     for _ in 0..pushes {
         nodes[0].push("herd", 1).await;
         let (_, taker, rest) = futures_util::future::select_all(waiting).await;
         waiting = rest;
         waiting.push(nodes[taker % nodes.len()].ask("herd"));
-        // The other nodes look in vain meanwhile.
+        // The other nodes claim in vain meanwhile.
         tokio::time::sleep(2 * BETWEEN_PUSHES).await;
     }
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
-    let per_node = (looks() - before) as f64 / (pushes * nodes.len()) as f64;
+    let per_node = (rounds() - before) as f64 / (pushes * nodes.len()) as f64;
     per_node
 }
 

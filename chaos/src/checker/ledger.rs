@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Counted;
 use crate::clock::Micros;
-use crate::history::{Edge, Event, Key, Keys, Outcome, Phase, Place, Promise, Record, Word};
+use crate::history::{Edge, Event, Key, Keys, Outcome, Phase, Place, Promise, Record, Status};
 
 /// A consumer group of a queue, by its place in [`Ledger::groups`].
 pub(super) type GroupId = u16;
@@ -21,8 +21,8 @@ pub(super) struct Group<'h> {
 #[derive(Debug)]
 pub(super) struct Message<'h> {
     pub(super) place: &'h Place,
-    /// When it was asked for first.
-    pub(super) asked: Micros,
+    /// When its first push began.
+    pub(super) began: Micros,
     /// When its storage was first answered.
     pub(super) ok: Option<Micros>,
     intents: u32,
@@ -40,7 +40,7 @@ impl Message<'_> {
 #[derive(Debug)]
 pub(super) struct Delivery<'h> {
     pub(super) at: Micros,
-    pub(super) asked: Micros,
+    pub(super) began: Micros,
     pub(super) place: &'h Place,
     pub(super) group: GroupId,
     pub(super) lease: &'h str,
@@ -49,14 +49,14 @@ pub(super) struct Delivery<'h> {
 
 #[derive(Debug)]
 pub(super) struct Settlement<'h> {
-    pub(super) asked: Micros,
+    pub(super) began: Micros,
     /// When it was answered; never, if it was not.
     pub(super) at: Micros,
     pub(super) place: &'h Place,
     pub(super) group: GroupId,
     pub(super) lease: &'h str,
     pub(super) keys: &'h Keys,
-    pub(super) word: Word,
+    pub(super) status: Status,
     pub(super) outcome: Outcome,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Settlement<'h> {
 #[derive(Debug)]
 pub(super) struct Seek {
     pub(super) group: GroupId,
-    pub(super) asked: Micros,
+    pub(super) began: Micros,
     pub(super) at: Micros,
     pub(super) outcome: Outcome,
 }
@@ -82,14 +82,14 @@ pub(super) struct Ledger<'h> {
     pub(super) effects: Vec<(&'h str, Key, u32)>,
     /// Places of groups with something in them at the end.
     pub(super) pending: HashSet<(GroupId, &'h Place)>,
-    /// From when to when PostgreSQL was being killed: claims may be forgotten then, as they are not
-    /// waited for on disk.
+    /// From when to when PostgreSQL was being killed: claims may be forgotten then, as no claim
+    /// waits for the disk.
     pub(super) crashes: Vec<(Micros, Micros)>,
     pub(super) calm_from: Option<Micros>,
     faults: BTreeMap<String, u64>,
     /// (group, key, delivery) and (group, key, settlement), sorted.
     seen: Vec<(GroupId, Key, u32)>,
-    said: Vec<(GroupId, Key, u32)>,
+    settled: Vec<(GroupId, Key, u32)>,
 }
 
 /// Settlements that wait for their answers, by writer and number.
@@ -108,7 +108,7 @@ impl<'h> Ledger<'h> {
         for record in history {
             ledger.take(record, &mut open);
         }
-        // Whoever got no answer for all it asked does not know about any of it.
+        // A settlement without an answer for all of its messages is unknown for each of them.
         for (settlement, answered) in open.into_values() {
             if answered < settlement.keys.len() {
                 ledger.settlements.push(settlement);
@@ -137,27 +137,27 @@ impl<'h> Ledger<'h> {
         match event {
             Event::Push { place, keys, .. } => self.pushing(*at, place, keys),
             Event::Pushed { keys, outcome, .. } => self.pushed(*at, keys, *outcome),
-            Event::Delivered { asked, place, group, lease, keys, .. } => {
+            Event::Delivered { began, place, group, lease, keys, .. } => {
                 if let Some(group) = self.id(&place.queue, group) {
-                    self.deliveries.push(Delivery { at: *at, asked: *asked, place, group, lease, keys });
+                    self.deliveries.push(Delivery { at: *at, began: *began, place, group, lease, keys });
                 }
             }
-            Event::Settle { op, place, group, lease, keys, word } => {
+            Event::Settle { op, place, group, lease, keys, status } => {
                 if let Some(group) = self.id(&place.queue, group) {
-                    let (word, outcome) = (*word, Outcome::Unknown);
-                    let asked = Settlement { asked: *at, at: Micros::MAX, place, group, lease, keys, word, outcome };
-                    open.insert((*by, *op), (asked, 0));
+                    let (status, outcome) = (*status, Outcome::Unknown);
+                    let begun = Settlement { began: *at, at: Micros::MAX, place, group, lease, keys, status, outcome };
+                    open.insert((*by, *op), (begun, 0));
                 }
             }
             Event::Settled { op, keys, outcome } => {
-                if let Some((asked, answered)) = open.get_mut(&(*by, *op)) {
+                if let Some((begun, answered)) = open.get_mut(&(*by, *op)) {
                     *answered += keys.len();
-                    self.settlements.push(Settlement { at: *at, keys, outcome: *outcome, ..*asked });
+                    self.settlements.push(Settlement { at: *at, keys, outcome: *outcome, ..*begun });
                 }
             }
-            Event::Sought { asked, queue, group, outcome } => {
+            Event::Sought { began, queue, group, outcome } => {
                 if let Some(group) = self.id(queue, group) {
-                    self.seeks.push(Seek { group, asked: *asked, at: *at, outcome: *outcome });
+                    self.seeks.push(Seek { group, began: *began, at: *at, outcome: *outcome });
                 }
             }
             Event::Left { place, group, pending, .. } if *pending > 0 => {
@@ -190,7 +190,7 @@ impl<'h> Ledger<'h> {
 
     fn pushing(&mut self, at: Micros, place: &'h Place, keys: &Keys) {
         for key in keys.iter() {
-            let new = Message { place, asked: at, ok: None, intents: 0, refusals: 0, unknowns: 0 };
+            let new = Message { place, began: at, ok: None, intents: 0, refusals: 0, unknowns: 0 };
             self.messages.entry(key).or_insert(new).intents += 1;
         }
     }
@@ -207,26 +207,26 @@ impl<'h> Ledger<'h> {
     }
 
     fn index(&mut self) {
-        self.settlements.sort_by_key(|settlement| settlement.asked);
+        self.settlements.sort_by_key(|settlement| settlement.began);
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         for (n, delivery) in self.deliveries.iter().enumerate() {
             self.seen.extend(delivery.keys.iter().map(|key| (delivery.group, key, number(n))));
         }
         for (n, settlement) in self.settlements.iter().enumerate() {
-            self.said.extend(settlement.keys.iter().map(|key| (settlement.group, key, number(n))));
+            self.settled.extend(settlement.keys.iter().map(|key| (settlement.group, key, number(n))));
         }
         self.seen.sort_unstable();
-        self.said.sort_unstable();
+        self.settled.sort_unstable();
     }
 
-    /// The deliveries of a message to a group, in the order in which they were written down.
+    /// The deliveries of a message to a group, in the order in which they were recorded.
     pub(super) fn deliveries_of(&self, group: GroupId, key: Key) -> impl Iterator<Item = &Delivery<'h>> {
         range(&self.seen, group, key).iter().map(|&(_, _, n)| &self.deliveries[n as usize])
     }
 
-    /// What a group said of a message, in the order of asking.
+    /// A group's settlements of a message, in the order in which they began.
     pub(super) fn settlements_of(&self, group: GroupId, key: Key) -> impl Iterator<Item = &Settlement<'h>> {
-        range(&self.said, group, key).iter().map(|&(_, _, n)| &self.settlements[n as usize])
+        range(&self.settled, group, key).iter().map(|&(_, _, n)| &self.settlements[n as usize])
     }
 
     /// Every (group, message) that was delivered, once.
@@ -234,11 +234,11 @@ impl<'h> Ledger<'h> {
         self.seen.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).map(|same| (same[0].0, same[0].1))
     }
 
-    /// Whether somebody may have moved the group back between these times.
+    /// Whether the group may have been moved back between these times.
     pub(super) fn sought(&self, group: GroupId, from: Micros, to: Micros) -> bool {
         self.seeks.iter().any(|seek| {
             let end = if seek.outcome == Outcome::Unknown { Micros::MAX } else { seek.at };
-            seek.group == group && seek.asked <= to && end >= from
+            seek.group == group && seek.began <= to && end >= from
         })
     }
 
@@ -249,7 +249,7 @@ impl<'h> Ledger<'h> {
             counted.push_unknown += u64::from(message.ok.is_none() && !message.cannot_exist());
         }
         counted.delivered = self.deliveries.iter().map(|delivery| delivery.keys.len() as u64).sum();
-        for settlement in self.settlements.iter().filter(|it| it.word == Word::Completed) {
+        for settlement in self.settlements.iter().filter(|it| it.status == Status::Completed) {
             let many = settlement.keys.len() as u64;
             match settlement.outcome {
                 Outcome::Ok => counted.acked += many,
@@ -263,8 +263,8 @@ impl<'h> Ledger<'h> {
     }
 }
 
-/// The kinds of faults after which a claim may be forgotten: PostgreSQL ends without writing what
-/// nobody waits for.
+/// The kinds of faults after which a claim may be forgotten: PostgreSQL ends without writing it to
+/// disk.
 const CRASHES: [&str; 3] = ["kill-postmaster", "disk-full", "promotion"];
 
 fn range(sorted: &[(GroupId, Key, u32)], group: GroupId, key: Key) -> &[(GroupId, Key, u32)] {

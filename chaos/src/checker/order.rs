@@ -28,8 +28,8 @@ pub(super) fn in_order(ledger: &Ledger<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// The order in which a group first saw the messages of a place. One lease at a time makes that
-/// their order; a pop that settles has no lease, so those groups tell nothing here.
+/// The order in which a group first received the messages of a place. One lease at a time makes
+/// that their order; a pop that settles has no lease, so groups of such pops are left out.
 fn orders_by_group(ledger: &Ledger<'_>, deliveries: &[&Delivery<'_>]) -> BTreeMap<GroupId, Vec<Key>> {
     let mut orders: BTreeMap<GroupId, (Vec<Key>, HashSet<Key>)> = BTreeMap::new();
     for delivery in deliveries.iter().filter(|it| ledger.group(it.group).promise != Promise::AutoAck) {
@@ -45,7 +45,7 @@ fn as_pushed(ledger: &Ledger<'_>, order: &[Key], verdict: &mut Verdict) {
     for &key in order.iter().rev() {
         let Some(message) = ledger.messages.get(&key) else { continue };
         if let Some((answered, later)) = earliest
-            && answered < message.asked
+            && answered < message.began
         {
             let sentence = format!("comes before {later}, which was stored before this was pushed");
             verdict.add(Column::OutOfOrder, Some(key), None, sentence);

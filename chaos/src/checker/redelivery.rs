@@ -2,20 +2,20 @@
 
 use super::ledger::{Delivery, GroupId, Ledger, Settlement};
 use super::{Column, Verdict};
-use crate::history::{Key, Outcome, Promise, Word};
+use crate::history::{Key, Outcome, Promise, Status};
 
 /// Deliveries after the first, by their reason.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Redelivered {
-    /// The consumer said so.
+    /// The consumer failed or returned the message.
     pub(crate) nacked: u64,
     /// The lease was over: its holder was killed, stopped or cut off.
     pub(crate) lease_ended: u64,
-    /// PostgreSQL was killed, and a claim is not waited for on disk.
+    /// PostgreSQL was killed, and a claim does not wait for the disk.
     pub(crate) claim_forgotten: u64,
     /// The group was moved back.
     pub(crate) sought: u64,
-    /// Two pops overlap so that nobody can tell which was first.
+    /// Two pops overlap, and either may have been first.
     pub(crate) overlapping: u64,
 }
 
@@ -40,18 +40,18 @@ pub(super) fn explained(ledger: &Ledger<'_>, verdict: &mut Verdict) {
 fn judge(ledger: &Ledger<'_>, key: Key, (first, second): (&Delivery<'_>, &Delivery<'_>), verdict: &mut Verdict) {
     let group = first.group;
     let counted = &mut verdict.counted.redelivered;
-    if ledger.sought(group, first.asked, second.at) {
+    if ledger.sought(group, first.began, second.at) {
         counted.sought += 1;
     } else if let Some(acked) = acked_before(ledger, group, key, second) {
         let sentence = format!("came again under {} after its ack under {} was answered", second.lease, acked.lease);
         verdict.add(Column::Unexplained, Some(key), Some(ledger.group(group).name), sentence);
     } else if nacked(ledger, first, second) {
         counted.nacked += 1;
-    } else if ledger.crashes.iter().any(|&(from, to)| from <= second.at && first.asked <= to) {
+    } else if ledger.crashes.iter().any(|&(from, to)| from <= second.at && first.began <= to) {
         counted.claim_forgotten += 1;
-    } else if second.at - first.asked.min(second.at) >= ledger.group(group).lease {
+    } else if second.at - first.began.min(second.at) >= ledger.group(group).lease {
         counted.lease_ended += 1;
-    } else if second.asked <= first.at {
+    } else if second.began <= first.at {
         counted.overlapping += 1;
     } else {
         let sentence = format!("came again under {} while {} held it", second.lease, first.lease);
@@ -59,8 +59,7 @@ fn judge(ledger: &Ledger<'_>, key: Key, (first, second): (&Delivery<'_>, &Delive
     }
 }
 
-/// A success that was answered before this delivery was even asked for, and was not undone by a
-/// seek.
+/// A success that was answered before the pop of this delivery began, and was not undone by a seek.
 fn acked_before<'l, 'h>(
     ledger: &'l Ledger<'h>,
     group: GroupId,
@@ -68,22 +67,22 @@ fn acked_before<'l, 'h>(
     second: &Delivery<'_>,
 ) -> Option<&'l Settlement<'h>> {
     let success = |it: &&Settlement<'_>| {
-        it.word == Word::Completed
+        it.status == Status::Completed
             && matches!(it.outcome, Outcome::Ok | Outcome::Again)
-            && it.at < second.asked
-            && !ledger.sought(group, it.asked, second.at)
+            && it.at < second.began
+            && !ledger.sought(group, it.began, second.at)
     };
     ledger.settlements_of(group, key).find(success)
 }
 
-/// Somebody gave back the lease of the first: this message, or one before it in the same partition.
+/// The first lease was given back: with this message, or with one before it in the same partition.
 fn nacked(ledger: &Ledger<'_>, first: &Delivery<'_>, second: &Delivery<'_>) -> bool {
     first.keys.iter().any(|key| {
         ledger.settlements_of(first.group, key).any(|it| {
             it.lease == first.lease
-                && it.word != Word::Completed
+                && it.status != Status::Completed
                 && it.outcome != Outcome::Refused
-                && it.asked <= second.at
+                && it.began <= second.at
         })
     })
 }

@@ -1,13 +1,13 @@
-//! Lost, unexpected, settled twice, settled by somebody who had no right to.
+//! Lost, unexpected, settled twice, settled under a lease that was over.
 
 use std::collections::HashMap;
 
 use super::ledger::{Delivery, GroupId, Ledger, Settlement};
 use super::{Column, Verdict};
 use crate::clock::Micros;
-use crate::history::{Key, Outcome, Place, Promise, Word};
+use crate::history::{Key, Outcome, Place, Promise, Status};
 
-/// A push that was answered is settled by every group, or its end is known to nobody.
+/// A push that was answered is settled by every group, or the outcome of its settlement is unknown.
 pub(super) fn nothing_lost(ledger: &Ledger<'_>, verdict: &mut Verdict) {
     for (id, group) in (0..).zip(&ledger.groups) {
         if !matches!(group.promise, Promise::Leased | Promise::Sought) {
@@ -27,11 +27,12 @@ pub(super) fn nothing_lost(ledger: &Ledger<'_>, verdict: &mut Verdict) {
 }
 
 fn is_settled(ledger: &Ledger<'_>, group: GroupId, key: Key) -> bool {
-    let ended = |it: &Settlement<'_>| matches!(it.word, Word::Completed | Word::Dead) && it.outcome != Outcome::Refused;
+    let ended =
+        |it: &Settlement<'_>| matches!(it.status, Status::Completed | Status::Dead) && it.outcome != Outcome::Refused;
     ledger.settlements_of(group, key).any(ended) || ledger.buried.contains(&(group, key))
 }
 
-/// What comes was pushed, and to that place; what was buried was failed.
+/// Every message that was delivered was pushed, and to that place; every dead letter was failed.
 pub(super) fn nothing_unexpected(ledger: &Ledger<'_>, verdict: &mut Verdict) {
     for (group, key) in ledger.delivered() {
         let name = ledger.group(group).name;
@@ -48,10 +49,10 @@ pub(super) fn nothing_unexpected(ledger: &Ledger<'_>, verdict: &mut Verdict) {
         }
     }
     for &(group, key) in &ledger.buried {
-        let failed = |it: &Settlement<'_>| it.word != Word::Completed && it.outcome != Outcome::Refused;
+        let failed = |it: &Settlement<'_>| it.status != Status::Completed && it.outcome != Outcome::Refused;
         if !ledger.settlements_of(group, key).any(failed) {
             let name = ledger.group(group).name;
-            verdict.add(Column::Unexpected, Some(key), Some(name), "is a dead letter and nobody failed it");
+            verdict.add(Column::Unexpected, Some(key), Some(name), "is a dead letter and was never failed");
         }
     }
 }
@@ -66,10 +67,10 @@ pub(super) fn one_success(ledger: &Ledger<'_>, verdict: &mut Verdict) {
             }
             continue;
         }
-        let first = |it: &&Settlement<'_>| it.word == Word::Completed && it.outcome == Outcome::Ok;
+        let first = |it: &&Settlement<'_>| it.status == Status::Completed && it.outcome == Outcome::Ok;
         let successes: Vec<_> = ledger.settlements_of(group, key).filter(first).collect();
         for pair in successes.windows(2) {
-            if !ledger.sought(group, pair[0].asked, pair[1].at) {
+            if !ledger.sought(group, pair[0].began, pair[1].at) {
                 let sentence = format!("was completed under lease {} and again under {}", pair[0].lease, pair[1].lease);
                 verdict.add(Column::DoubleSuccess, Some(key), Some(name), sentence);
             }
@@ -77,8 +78,8 @@ pub(super) fn one_success(ledger: &Ledger<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Deliveries of one place and group in the order they were written down, with the latest beginning
-/// of a pop so far.
+/// Deliveries of one place and group in the order they were recorded, with the latest beginning of
+/// a pop so far.
 type Handed = HashMap<(GroupId, Place), Vec<(Micros, Micros)>>;
 
 /// Nothing is accepted under a lease once a pop that began after its delivery has brought another,
@@ -94,7 +95,7 @@ pub(super) fn no_stale_success(ledger: &Ledger<'_>, verdict: &mut Verdict) {
         let name = ledger.group(settlement.group).name;
         let key = settlement.keys.iter().next();
         let later = handed.get(&(settlement.group, settlement.place.clone())).map_or(&[][..], Vec::as_slice);
-        let before = later.partition_point(|&(at, _)| at < settlement.asked);
+        let before = later.partition_point(|&(at, _)| at < settlement.began);
         if before > 0 && later[before - 1].1 > own.at {
             let sentence = format!("lease {} was accepted after a later one was handed out", settlement.lease);
             verdict.add(Column::StaleSuccess, key, Some(name), sentence);
@@ -102,8 +103,8 @@ pub(super) fn no_stale_success(ledger: &Ledger<'_>, verdict: &mut Verdict) {
         let moved = |seek: &super::ledger::Seek| {
             seek.group == settlement.group
                 && seek.outcome == Outcome::Ok
-                && own.at <= seek.asked
-                && seek.at < settlement.asked
+                && own.at <= seek.began
+                && seek.at < settlement.began
         };
         if ledger.seeks.iter().any(moved) {
             let sentence = format!("lease {} was accepted after its group was moved", settlement.lease);
@@ -116,14 +117,14 @@ fn handed_out(ledger: &Ledger<'_>) -> Handed {
     let mut handed = Handed::new();
     for delivery in &ledger.deliveries {
         let there = handed.entry((delivery.group, delivery.place.clone())).or_default();
-        let latest = there.last().map_or(0, |&(_, latest)| latest).max(delivery.asked);
+        let latest = there.last().map_or(0, |&(_, latest)| latest).max(delivery.began);
         there.push((delivery.at, latest));
     }
     handed
 }
 
-/// What is told by rows of its own happened once if it was answered, and not at all if it was
-/// undone.
+/// What leaves a row happened once if its call was answered, and not at all if its transaction was
+/// rolled back.
 pub(super) fn effects(ledger: &Ledger<'_>, verdict: &mut Verdict) {
     let times: HashMap<(&str, Key), u32> =
         ledger.effects.iter().map(|&(queue, key, times)| ((queue, key), times)).collect();
@@ -145,7 +146,7 @@ pub(super) fn effects(ledger: &Ledger<'_>, verdict: &mut Verdict) {
     }
     for &(queue, key, _) in &ledger.effects {
         if !ledger.messages.contains_key(&key) {
-            verdict.add(Column::Unexpected, Some(key), Some(queue), "was done and never asked for");
+            verdict.add(Column::Unexpected, Some(key), Some(queue), "was done and never requested");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Column, check};
 use crate::clock::{Micros, seconds};
-use crate::history::{Count, Edge, Event, Key, Keys, Outcome, Phase, Place, Promise, Record, Word};
+use crate::history::{Count, Edge, Event, Key, Keys, Outcome, Phase, Place, Promise, Record, Status};
 
 const LEASE: Micros = seconds(3);
 const QUEUE: &str = "orders";
@@ -57,9 +57,9 @@ impl Script {
     }
 
     fn delivered_to(&mut self, group: &str, lease: &str, keys: &[Key]) -> &mut Self {
-        let (asked, group, lease) = (self.now + 1, group.to_owned(), lease.to_owned());
+        let (began, group, lease) = (self.now + 1, group.to_owned(), lease.to_owned());
         let keys = keys.iter().copied().collect();
-        self.note(Event::Delivered { asked, place: place(), group, lease, attempt: 1, keys });
+        self.note(Event::Delivered { began, place: place(), group, lease, attempt: 1, keys });
         self
     }
 
@@ -67,27 +67,27 @@ impl Script {
         self.delivered_to(GROUP, lease, keys)
     }
 
-    fn asks(&mut self, lease: &str, keys: &[Key], word: Word) -> Keys {
+    fn settling(&mut self, lease: &str, keys: &[Key], status: Status) -> Keys {
         self.op += 1;
         let keys: Keys = keys.iter().copied().collect();
         let (group, lease) = (GROUP.to_owned(), lease.to_owned());
-        self.note(Event::Settle { op: self.op, place: place(), group, lease, keys: keys.clone(), word });
+        self.note(Event::Settle { op: self.op, place: place(), group, lease, keys: keys.clone(), status });
         keys
     }
 
-    fn said(&mut self, lease: &str, keys: &[Key], (word, outcome): (Word, Outcome)) -> &mut Self {
-        let keys = self.asks(lease, keys, word);
+    fn settled(&mut self, lease: &str, keys: &[Key], (status, outcome): (Status, Outcome)) -> &mut Self {
+        let keys = self.settling(lease, keys, status);
         self.note(Event::Settled { op: self.op, keys, outcome });
         self
     }
 
     fn acked(&mut self, lease: &str, keys: &[Key]) -> &mut Self {
-        self.said(lease, keys, (Word::Completed, Outcome::Ok))
+        self.settled(lease, keys, (Status::Completed, Outcome::Ok))
     }
 
     fn sought(&mut self) -> &mut Self {
-        let (asked, outcome) = (self.now, Outcome::Ok);
-        self.note(Event::Sought { asked, queue: QUEUE.to_owned(), group: GROUP.to_owned(), outcome });
+        let (began, outcome) = (self.now, Outcome::Ok);
+        self.note(Event::Sought { began, queue: QUEUE.to_owned(), group: GROUP.to_owned(), outcome });
         self
     }
 
@@ -131,7 +131,7 @@ fn a_stored_message_that_never_came_is_lost() {
 #[test]
 fn a_message_whose_ack_was_refused_and_that_never_came_again_is_lost() {
     let mut script = Script::leased();
-    script.pushed(&[1]).delivered("a", &[1]).said("a", &[1], (Word::Completed, Outcome::Refused));
+    script.pushed(&[1]).delivered("a", &[1]).settled("a", &[1], (Status::Completed, Outcome::Refused));
     script.fails_by(Column::Lost);
 }
 
@@ -142,14 +142,14 @@ fn a_push_without_an_answer_may_come_or_not() {
 }
 
 #[test]
-fn an_ack_of_somebody_who_was_killed_counts_as_perhaps() {
+fn an_ack_of_a_consumer_that_was_killed_may_have_had_its_effect() {
     let mut script = Script::leased();
-    script.pushed(&[1]).delivered("a", &[1]).asks("a", &[1], Word::Completed);
+    script.pushed(&[1]).delivered("a", &[1]).settling("a", &[1], Status::Completed);
     script.is_clean();
 }
 
 #[test]
-fn a_message_that_nobody_pushed_is_unexpected() {
+fn a_message_that_was_never_pushed_is_unexpected() {
     Script::leased().delivered("a", &[7]).acked("a", &[7]).fails_by(Column::Unexpected);
 }
 
@@ -161,7 +161,7 @@ fn a_message_whose_transaction_was_rolled_back_is_unexpected() {
 }
 
 #[test]
-fn a_dead_letter_that_nobody_failed_is_unexpected() {
+fn a_dead_letter_that_was_never_failed_is_unexpected() {
     let mut script = Script::leased();
     script.pushed(&[1]);
     script.note(Event::Buried { queue: QUEUE.to_owned(), group: GROUP.to_owned(), key: 1 });
@@ -169,9 +169,9 @@ fn a_dead_letter_that_nobody_failed_is_unexpected() {
 }
 
 #[test]
-fn a_dead_letter_that_somebody_failed_is_an_end() {
+fn a_dead_letter_that_was_failed_is_settled() {
     let mut script = Script::leased();
-    script.pushed(&[1]).delivered("a", &[1]).said("a", &[1], (Word::Failed, Outcome::Ok));
+    script.pushed(&[1]).delivered("a", &[1]).settled("a", &[1], (Status::Failed, Outcome::Ok));
     script.note(Event::Buried { queue: QUEUE.to_owned(), group: GROUP.to_owned(), key: 1 });
     script.is_clean();
 }
@@ -185,10 +185,10 @@ fn two_first_successes_are_one_too_many() {
 }
 
 #[test]
-fn a_success_that_is_told_again_is_one_success() {
+fn a_success_that_is_reported_again_is_one_success() {
     let mut script = Script::leased();
     script.pushed(&[1]).delivered("a", &[1]).acked("a", &[1]);
-    script.said("a", &[1], (Word::Completed, Outcome::Again)).is_clean();
+    script.settled("a", &[1], (Status::Completed, Outcome::Again)).is_clean();
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_message_that_is_popped_twice_by_pops_that_settle_is_a_double_success() {
 }
 
 #[test]
-fn an_ack_under_a_lease_that_somebody_else_has_by_now_is_stale() {
+fn an_ack_after_another_consumer_got_the_next_lease_is_stale() {
     let mut script = Script::leased();
     script.pushed(&[1]).delivered("a", &[1]).wait(LEASE).delivered("b", &[1]).acked("a", &[1]);
     script.fails_by(Column::StaleSuccess);
@@ -208,7 +208,7 @@ fn an_ack_under_a_lease_that_somebody_else_has_by_now_is_stale() {
 fn a_late_ack_that_is_refused_is_as_it_should_be() {
     let mut script = Script::leased();
     script.pushed(&[1]).delivered("a", &[1]).wait(LEASE).delivered("b", &[1]).acked("b", &[1]);
-    script.said("a", &[1], (Word::Completed, Outcome::Refused)).is_clean();
+    script.settled("a", &[1], (Status::Completed, Outcome::Refused)).is_clean();
 }
 
 #[test]
@@ -217,10 +217,10 @@ fn an_answer_that_was_read_late_is_no_later_lease() {
     // before.
     let mut script = Script::leased();
     script.pushed(&[1]);
-    let asked = script.now;
+    let began = script.now;
     script.wait(LEASE).delivered("b", &[1]);
     let (group, lease, keys) = (GROUP.to_owned(), "a".to_owned(), Keys::one(1));
-    script.note(Event::Delivered { asked, place: place(), group, lease, attempt: 1, keys });
+    script.note(Event::Delivered { began, place: place(), group, lease, attempt: 1, keys });
     script.acked("b", &[1]).is_clean();
 }
 
@@ -297,7 +297,7 @@ fn a_delivery_after_the_ack_was_answered_is_unexplained() {
 #[test]
 fn a_nack_the_end_of_a_lease_and_a_crash_explain_a_delivery() {
     let mut nacked = Script::leased();
-    nacked.pushed(&[1, 2]).delivered("a", &[1, 2]).said("a", &[1], (Word::Retry, Outcome::Ok));
+    nacked.pushed(&[1, 2]).delivered("a", &[1, 2]).settled("a", &[1], (Status::Retry, Outcome::Ok));
     nacked.delivered("b", &[1, 2]).acked("b", &[1, 2]).is_clean();
 
     let mut ended = Script::leased();
@@ -334,7 +334,7 @@ fn an_effect_of_what_was_undone_is_unexpected() {
 }
 
 #[test]
-fn what_the_database_and_the_logs_counted_is_held_against_the_run() {
+fn deadlocks_repairs_and_panics_are_findings() {
     let counted =
         [(Count::Deadlocks, Column::Deadlock), (Count::Repairs, Column::Repaired), (Count::Panics, Column::Panicked)];
     for (what, column) in counted {

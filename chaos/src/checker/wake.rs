@@ -1,4 +1,4 @@
-//! While all is calm, whoever waits is woken.
+//! While all is calm, a consumer that waits is woken in time.
 
 use std::collections::HashMap;
 
@@ -22,14 +22,14 @@ pub(super) fn in_time(ledger: &Ledger<'_>, verdict: &mut Verdict) {
     let mut wakes = Vec::new();
     for ((group, key), at) in first {
         let Some(message) = ledger.messages.get(&key) else { continue };
-        let Some(stored) = message.ok.filter(|_| message.asked >= calm_from) else { continue };
+        let Some(stored) = message.ok.filter(|_| message.began >= calm_from) else { continue };
         if ledger.group(group).promise == Promise::Effects {
             continue;
         }
         let waited = at.saturating_sub(stored);
         wakes.push(waited);
         if waited > BOUND {
-            let sentence = format!("waited {} ms for a consumer that waited for it", waited / 1000);
+            let sentence = format!("was not delivered for {} ms although a consumer waited", waited / 1000);
             verdict.add(Column::MissedWake, Some(key), Some(ledger.group(group).name), sentence);
         }
     }

@@ -1,4 +1,4 @@
-//! Starts orchestrations and runs whatever there is: two activities with a timer between them.
+//! Starts and runs orchestrations: two activities with a timer between them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::history::{Keys, Outcome, Place};
 use crate::layout::{FLOWS, LEASE_S};
 
 pub(super) async fn run(kit: &mut Kit, rate: u32) -> anyhow::Result<()> {
-    while !kit.mood.is_leaving() {
+    while !kit.control.is_leaving() {
         // PostgreSQL may be away just now.
         if work(kit, rate).await.is_err() {
             sleep(Duration::from_millis(kit.random.u64(50..300))).await;
@@ -24,22 +24,22 @@ pub(super) async fn run(kit: &mut Kit, rate: u32) -> anyhow::Result<()> {
 }
 
 async fn work(kit: &mut Kit, rate: u32) -> anyhow::Result<()> {
-    let provider = PostgresProvider::options().url(kit.orders.database_url.clone()).open().await?;
+    let provider = PostgresProvider::options().url(kit.assignment.database_url.clone()).open().await?;
     let store = Arc::new(provider.clone());
     let lock = Duration::from_secs(LEASE_S);
     let options = RuntimeOptions { orchestrator_lock_timeout: lock, worker_lock_timeout: lock, ..Default::default() };
     let runtime = Runtime::start_with_options(store.clone(), activities(), orchestrations(), options).await;
     let client = Client::new(store);
     let place = Place::new(FLOWS.name, "p0");
-    while !kit.mood.is_leaving() {
-        kit.mood.until_wanted().await;
-        if kit.mood.is_leaving() {
+    while !kit.control.is_leaving() {
+        kit.control.while_held().await;
+        if kit.control.is_leaving() {
             break;
         }
-        let keys = kit.pen.new_keys(1);
-        let op = kit.pen.push(&place, &keys);
+        let keys = kit.recorder.new_keys(1);
+        let op = kit.recorder.push(&place, &keys);
         let outcome = start(&client, &keys).await;
-        kit.pen.pushed(op, keys, outcome);
+        kit.recorder.pushed(op, keys, outcome);
         sleep(Duration::from_millis(1000 / u64::from(rate.max(1)))).await;
     }
     runtime.shutdown(None).await;

@@ -1,4 +1,4 @@
-//! Pushes and enqueues in SQL, in transactions that dawdle and sometimes change their mind.
+//! Pushes and enqueues in SQL, in transactions that stay open for a while and sometimes roll back.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ pub(super) enum Purpose {
 }
 
 pub(super) async fn run(kit: &mut Kit, purpose: &Purpose, rate: u32) -> anyhow::Result<()> {
-    while !kit.mood.is_leaving() {
-        let Ok(connected) = Plain::connect(&kit.orders.database_url).await else {
+    while !kit.control.is_leaving() {
+        let Ok(connected) = Plain::connect(&kit.assignment.database_url).await else {
             sleep(Duration::from_millis(kit.random.u64(50..300))).await;
             continue;
         };
-        while !kit.mood.is_leaving() && !connected.client.is_closed() {
-            kit.mood.until_wanted().await;
+        while !kit.control.is_leaving() && !connected.client.is_closed() {
+            kit.control.while_held().await;
             let many = kit.random.u32(1..20);
             let place = match purpose {
                 Purpose::Messages { queue, partitions } => {
@@ -33,10 +33,10 @@ pub(super) async fn run(kit: &mut Kit, purpose: &Purpose, rate: u32) -> anyhow::
                 }
                 Purpose::Jobs => Place::new(JOBS.name, "p0"),
             };
-            let keys = kit.pen.new_keys(many);
-            let op = kit.pen.push(&place, &keys);
+            let keys = kit.recorder.new_keys(many);
+            let op = kit.recorder.push(&place, &keys);
             let outcome = transaction(kit, &connected.client, &place, &keys).await;
-            kit.pen.pushed(op, keys, outcome);
+            kit.recorder.pushed(op, keys, outcome);
             sleep(Duration::from_secs_f64(f64::from(many) / f64::from(rate.max(1)))).await;
         }
     }
@@ -44,17 +44,17 @@ pub(super) async fn run(kit: &mut Kit, purpose: &Purpose, rate: u32) -> anyhow::
 }
 
 async fn transaction(kit: &mut Kit, client: &Client, place: &Place, keys: &Keys) -> Outcome {
-    let (dawdles, leaves) = (kit.random.u64(0..800), kit.random.u32(0..100) < 15);
-    let told = async {
+    let (pause_ms, rolls_back) = (kit.random.u64(0..800), kit.random.u32(0..100) < 15);
+    let body = async {
         client.batch_execute("BEGIN").await?;
         for key in keys.iter() {
             put(client, place, key).await?;
         }
-        sleep(Duration::from_millis(dawdles)).await;
-        if leaves { client.batch_execute("ROLLBACK").await } else { Ok(()) }
+        sleep(Duration::from_millis(pause_ms)).await;
+        if rolls_back { client.batch_execute("ROLLBACK").await } else { Ok(()) }
     };
     // Until COMMIT is sent nothing can have happened.
-    if told.await.is_err() || leaves {
+    if body.await.is_err() || rolls_back {
         return Outcome::Refused;
     }
     match client.batch_execute("COMMIT").await {

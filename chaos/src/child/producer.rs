@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
 use super::Kit;
-use super::door::Asked;
+use super::http::Response;
 use crate::history::{Key, Keys, Outcome, Place};
 use crate::layout::PushManner;
 
@@ -21,14 +21,14 @@ pub(super) struct Producer {
 }
 
 #[derive(Debug, Deserialize)]
-struct Told {
+struct PushAnswer {
     status: String,
 }
 
 impl Producer {
     pub(super) async fn run(&self, kit: &mut Kit) -> anyhow::Result<()> {
-        while !kit.mood.is_leaving() {
-            kit.mood.until_wanted().await;
+        while !kit.control.is_leaving() {
+            kit.control.while_held().await;
             let began = Instant::now();
             let many = kit.random.u32(1..self.batch.max(1) * 2);
             let partition = kit.random.u32(0..self.partitions);
@@ -40,48 +40,48 @@ impl Producer {
     }
 
     async fn push(&self, kit: &mut Kit, place: &Place, many: u32) {
-        let keys = kit.pen.new_keys(many);
+        let keys = kit.recorder.new_keys(many);
         let body = body(place, &keys, self.manner);
-        let op = kit.pen.push(place, &keys);
-        let mut outcomes = self.ask(kit, &body, keys.len()).await;
+        let op = kit.recorder.push(place, &keys);
+        let mut outcomes = self.post(kit, &body, keys.len()).await;
         let mut tries = 0;
-        while self.manner == PushManner::Repeat && unknown(&outcomes) && tries < 20 && !kit.mood.is_leaving() {
+        while self.manner == PushManner::Repeat && unknown(&outcomes) && tries < 20 && !kit.control.is_leaving() {
             tries += 1;
             sleep(Duration::from_millis(kit.random.u64(20..300))).await;
-            let again = self.ask(kit, &body, keys.len()).await;
+            let again = self.post(kit, &body, keys.len()).await;
             // What was unknown once and is refused now may have been stored all the same.
             let better = |(old, new)| if old == Outcome::Unknown && new == Outcome::Refused { old } else { new };
             outcomes = outcomes.into_iter().zip(again).map(better).collect();
         }
         for outcome in [Outcome::Ok, Outcome::Refused, Outcome::Unknown] {
             let these = keys.iter().zip(&outcomes).filter(|(_, it)| **it == outcome).map(|(key, _)| key);
-            kit.pen.pushed(op, these.collect(), outcome);
+            kit.recorder.pushed(op, these.collect(), outcome);
         }
     }
 
-    async fn ask(&self, kit: &mut Kit, body: &str, many: usize) -> Vec<Outcome> {
-        match kit.door.post("/api/v1/push", body).await {
-            Asked::NotSent => vec![Outcome::Refused; many],
-            Asked::Answered(reply) if reply.status == 201 => {
-                let told: Vec<Told> = serde_json::from_slice(&reply.body).unwrap_or_default();
-                let read = |told: &Told| match told.status.as_str() {
+    async fn post(&self, kit: &mut Kit, body: &str, many: usize) -> Vec<Outcome> {
+        match kit.http.post("/api/v1/push", body).await {
+            Response::NotSent => vec![Outcome::Refused; many],
+            Response::Answered(reply) if reply.status == 201 => {
+                let answers: Vec<PushAnswer> = serde_json::from_slice(&reply.body).unwrap_or_default();
+                let read = |answer: &PushAnswer| match answer.status.as_str() {
                     "queued" | "duplicate" | "buffered" => Outcome::Ok,
-                    // One item of several that failed says why in words; none of them says for sure
-                    // that it is not there.
+                    // An item that failed comes with a reason, which does not prove that the item
+                    // was not stored.
                     _ => Outcome::Unknown,
                 };
-                let mut outcomes: Vec<Outcome> = told.iter().map(read).collect();
+                let mut outcomes: Vec<Outcome> = answers.iter().map(read).collect();
                 outcomes.resize(many, Outcome::Unknown);
                 outcomes
             }
-            Asked::Answered(reply) if (400..500).contains(&reply.status) => vec![Outcome::Refused; many],
-            Asked::NoAnswer | Asked::Answered(_) => vec![Outcome::Unknown; many],
+            Response::Answered(reply) if (400..500).contains(&reply.status) => vec![Outcome::Refused; many],
+            Response::NoAnswer | Response::Answered(_) => vec![Outcome::Unknown; many],
         }
     }
 }
 
 fn unknown(outcomes: &[Outcome]) -> bool {
-    // A push that reached nobody is worth another try as well.
+    // A push that reached no server is tried again, too.
     outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unknown | Outcome::Refused))
 }
 
@@ -102,7 +102,7 @@ pub(super) fn item(place: &Place, key: Key, named: bool) -> String {
     format!(r#"{{"queue":"{queue}","partition":"{partition}","payload":{}{id}}}"#, payload(key))
 }
 
-/// What a message carries: its key, and some weight.
+/// What a message carries: its key, and some bytes.
 pub(super) fn payload(key: Key) -> String {
     format!(r#"{{"k":{key},"text":"nothing is lost, nothing is done twice, nobody waits for nothing"}}"#)
 }

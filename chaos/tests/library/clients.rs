@@ -1,11 +1,11 @@
-//! Many clients at once, and the books afterwards.
+//! Many clients at once, and an audit afterwards.
 //!
 //! Pushers write through the library and by SQL; consumers of three groups complete, fail, retry,
-//! bury, release, abandon and come back too late. Everybody writes down what it asked and what it
-//! was told; `books` checks that these notes can all be true together, and a watcher asks all the
-//! time whether something waits unannounced.
+//! bury, release, abandon and come back too late. Each client records its calls and the answers;
+//! `audit` checks that these notes can all be true together, and a watcher checks all the time
+//! whether a group has messages that no consumer will be woken for.
 
-mod books;
+mod audit;
 mod consumer;
 mod pusher;
 
@@ -19,7 +19,7 @@ use reveille_testkit::world::{World, stranded};
 use tokio::sync::Notify;
 use tokio_postgres::Client;
 
-pub(crate) use books::Faults;
+pub(crate) use audit::Faults;
 
 pub(crate) const PARTITIONS: u8 = 6;
 pub(crate) const GROUPS: u8 = 3;
@@ -28,10 +28,10 @@ const CONSUMERS_PER_GROUP: u64 = 2;
 const PUSHERS: u64 = 4;
 /// A consumer is too late after this.
 pub(crate) const LEASE: Duration = Duration::from_millis(250);
-/// Nobody needs longer to consume what is left; what is there then was lost.
+/// Consuming what is left takes no longer; what is there then was lost.
 const DRAIN: Duration = Duration::from_secs(20);
 
-/// What was written down.
+/// What the clients recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) pushes: Mutex<Vec<PushNote>>,
@@ -60,14 +60,14 @@ pub(crate) enum Fate {
     Refused,
 }
 
-/// One partition's lease, and how far its holder was told it came.
+/// One partition's lease, and how far its holder came according to the answers.
 #[derive(Debug, Clone)]
 pub(crate) struct LeaseNote {
     pub(crate) lease: LeaseId,
     pub(crate) group: u8,
     pub(crate) partition: u8,
     pub(crate) seqs: Vec<(i64, MessageId)>,
-    /// The last sequence that was settled under it, said the answer: completed or dead.
+    /// The last sequence that was settled under it according to the answer: completed or dead.
     pub(crate) settled: Option<i64>,
 }
 
@@ -81,8 +81,8 @@ impl Notes {
     }
 }
 
-/// Lets everybody loose for a while, or until the watcher has seen enough, drains the queue, and
-/// says what is wrong.
+/// Runs all clients for a while, or until the watcher has seen enough, drains the queue, and
+/// returns what is wrong.
 pub(crate) async fn run(world: &World, time: Duration, seed: u64) -> Faults {
     let client = world.db.client().await;
     make_queue(&client).await;
@@ -101,9 +101,9 @@ pub(crate) async fn run(world: &World, time: Duration, seed: u64) -> Faults {
         consuming.store(false, Ordering::Relaxed);
         drained
     };
-    let (drained, _, _, (looks, stranded)) = tokio::join!(clock, pushers, consumers, watching);
-    let mut faults = books::audit(&client, &notes).await;
-    faults.looks = looks;
+    let (drained, _, _, (checks, stranded)) = tokio::join!(clock, pushers, consumers, watching);
+    let mut faults = audit::audit(&client, &notes).await;
+    faults.checks = checks;
     faults.stranded = stranded;
     if !drained {
         faults.list.push("not everything was consumed in time".to_owned());
@@ -121,7 +121,7 @@ async fn make_queue(client: &Client) {
     client.batch_execute(KEEP_EPOCHS).await.expect("epochs can be kept");
 }
 
-/// Who claimed when: the order of leases as the rows had it, not as the clients met.
+/// Which lease was claimed when: the order of leases as the rows had it, not as the clients saw it.
 const KEEP_EPOCHS: &str = "
     create table claimed (partition int, grp int, nonce uuid, epoch bigint);
     create function keep_epoch() returns trigger language plpgsql as $$
@@ -151,19 +151,19 @@ async fn drained(client: &Client) -> bool {
     false
 }
 
-/// How often it looked, and the first place it saw stranded.
+/// How often it checked, and the places that it saw stranded.
 async fn watch(world: &World, on: &AtomicBool, seen: &Notify) -> (u64, Vec<String>) {
     let client = world.db.client().await;
-    let (mut looks, mut places) = (0, Vec::new());
+    let (mut checks, mut places) = (0, Vec::new());
     while on.load(Ordering::Relaxed) {
         places.extend(stranded(&client, Some(QUEUE)).await);
         if !places.is_empty() {
             seen.notify_one();
         }
-        looks += 1;
+        checks += 1;
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    (looks, places)
+    (checks, places)
 }
 
 fn queue() -> QueueName {

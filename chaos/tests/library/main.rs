@@ -1,10 +1,10 @@
-//! Many clients of the library at once, without a fault of process or network, and the books
+//! Many clients of the library at once, without a fault of process or network, and an audit
 //! afterwards.
 //!
-//! Beside the big run, whose checker knows only what clients saw: the books here also know the
-//! rows, so that they can say whether every answer (a sequence, an epoch, a transaction id that was
-//! seen before) is true. `concurrent` lets clients loose; `mutations` breaks rules of SQL functions
-//! on purpose, to show that the books can fail.
+//! The checker of the chaos run knows only what clients saw. The audit here also knows the rows, so
+//! that it can check whether every answer (a sequence, an epoch, a transaction id that was seen
+//! before) is true. `concurrent` runs the clients; `mutations` breaks rules of SQL functions on
+//! purpose, to show that the audit can fail.
 
 #[cfg(test)]
 mod clients;

@@ -1,4 +1,4 @@
-//! Can the checks fail? The rules are broken on purpose, one at a time, and somebody must notice.
+//! Can the checks fail? The rules are broken on purpose, one at a time, and a check must notice.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ async fn world_with(function: &str, rule: &str, broken: &str) -> World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_spread_that_forgets_to_look_again_strands_messages_and_is_noticed() {
-    let rule = "with told as materialized (\n    select seen.tid";
-    let slower = "perform pg_sleep(0.02);\n  with told as materialized (\n    select seen.tid";
+async fn a_mark_ready_that_does_not_check_again_strands_messages_and_is_noticed() {
+    let rule = "with passed_on as materialized (\n    select seen.tid";
+    let slower = "perform pg_sleep(0.02);\n  with passed_on as materialized (\n    select seen.tid";
     let world = world_with("mark_ready", rule, slower).await;
-    world.break_rule("mark_ready", "and partition_row.next_seq - 1 = told.newest", "").await;
+    world.break_rule("mark_ready", "and partition_row.next_seq - 1 = new_partition.newest", "").await;
 
     // Ends as soon as it is noticed; on a busy machine that may take long.
     let faults = clients::run(&world, TIME * 8, 1).await;
 
-    assert!(!faults.stranded.is_empty(), "nobody noticed: {faults:?}");
+    assert!(!faults.stranded.is_empty(), "not noticed: {faults:?}");
     world.close().await;
 }
 
@@ -38,7 +38,7 @@ async fn a_settle_that_believes_any_lease_is_noticed() {
     // It takes a lease that ended under its holder: rare, and rarer on a busy machine.
     let faults = clients::run(&world, TIME * 4, 2).await;
 
-    assert!(!faults.list.is_empty(), "nobody noticed: {faults:?}");
+    assert!(!faults.list.is_empty(), "not noticed: {faults:?}");
     world.close().await;
 }
 
@@ -50,6 +50,6 @@ async fn a_push_that_takes_duplicates_is_noticed() {
 
     let faults = clients::run(&world, TIME, 3).await;
 
-    assert!(faults.list.iter().any(|fault| fault.contains("not the first of its name")), "nobody noticed: {faults:?}");
+    assert!(faults.list.iter().any(|fault| fault.contains("not the first of its name")), "not noticed: {faults:?}");
     world.close().await;
 }

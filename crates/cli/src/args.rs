@@ -1,4 +1,4 @@
-//! What was typed, not yet what it means.
+//! The command line as it was typed; `config` gives it a meaning.
 //!
 //! Next: [`crate::config`].
 
@@ -15,7 +15,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (PostgreSQL 15 to 18)
 
 const PRECEDENCE: &str = "\
 Settings: the built-in defaults (`reveille config default`), then a configuration file, then the environment
-(REVEILLE_*, DATABASE_URL), then flags; the last one that says something wins. `reveille config show` tells who did.
+(REVEILLE_*, DATABASE_URL), then flags; the last one that sets a value wins. `reveille config show` prints each source.
 The file is the one named by --config or REVEILLE_CONFIG, else reveille/config.toml in the user's configuration
 directory, else /etc/reveille/config.toml; none in the working directory is read.
 
@@ -37,13 +37,13 @@ pub(crate) struct Everywhere {
     /// Read settings from this file
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The running server that push, pop, ack, tail, queues, groups and dlq ask
+    /// The running server that push, pop, ack, tail, queues, groups and dlq use
     #[arg(long, global = true, value_name = "URL")]
     server: Option<String>,
     /// Use this PostgreSQL; without one, a private PostgreSQL is started
     #[arg(long, global = true, value_name = "URL")]
     database_url: Option<String>,
-    /// The schema that holds everything
+    /// The schema that holds Reveille's tables
     #[arg(long, global = true, value_name = "NAME")]
     schema: Option<String>,
     /// Where the private PostgreSQL keeps its data
@@ -68,11 +68,11 @@ pub(crate) enum Command {
     Push(messages::Push),
     /// Pop messages, under a lease or for good
     Pop(messages::Pop),
-    /// Say what became of popped messages
+    /// Settle popped messages: completed, failed, retry or dead
     Ack(messages::Ack),
     /// Show what is pushed to a queue from now on
     Tail(messages::Tail),
-    /// List queues with what waits in them; show, configure or delete one
+    /// List queues and how many messages wait; show, configure or delete one
     Queues(messages::Queues),
     /// List consumer groups and how far they are; move or delete one
     Groups(messages::Groups),
@@ -80,26 +80,26 @@ pub(crate) enum Command {
     Dlq(messages::Dlq),
     /// List the queues of jobs; show, retry, cancel or redrive jobs, pause a queue
     Jobs(jobs::Jobs),
-    /// Bring the schema up to date, look at it, print it, or remove it
+    /// Bring the schema up to date, show its state, print it, or remove it
     Migrate {
         #[command(subcommand)]
         step: Migrate,
     },
-    /// Examine the database and say what is wrong and what to do
+    /// Examine the database: what is wrong and what to do
     Doctor {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Look at the settings
+    /// Show the settings
     Config {
         #[command(subcommand)]
-        question: Config,
+        step: Config,
     },
     /// Run, find or fetch the private PostgreSQL by itself (`reveille postgres --help`)
     #[command(disable_help_flag = true)]
     Postgres {
-        /// Passed on as they are
+        /// Passed on unchanged
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
@@ -110,7 +110,7 @@ pub(crate) struct ServeFlags {
     /// Listen on this loopback address
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Let clients call this server by this name, too; may be repeated
+    /// Let clients use this host name for the server, too; may be repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     allowed_host: Vec<String>,
     /// Let web pages of this origin use this server; may be repeated
@@ -185,17 +185,17 @@ pub(crate) const FLAGS: &[(&str, &str)] = &[
 ];
 
 impl Args {
-    /// What the flags say, as `(setting, value)`.
+    /// The settings that flags set, as `(setting, value)`.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let everywhere = &self.everywhere;
         let nothing = ServeFlags::default();
         let serve = match &self.command {
-            Command::Serve(serve) | Command::Config { question: Config::Show { serve, .. } } => serve,
+            Command::Serve(serve) | Command::Config { step: Config::Show { serve, .. } } => serve,
             _ => &nothing,
         };
         let list = |entries: &[String]| (!entries.is_empty()).then(|| entries.join(","));
         let off = |is_off: bool| is_off.then(|| "false".to_owned());
-        let said = [
+        let settings = [
             ("client.server", everywhere.server.clone()),
             ("database.migrate", off(serve.no_migrate)),
             ("database.schema", everywhere.schema.clone()),
@@ -208,7 +208,7 @@ impl Args {
             ("postgres.data_dir", everywhere.data_dir.clone()),
             ("postgres.download", off(everywhere.no_download)),
         ];
-        said.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+        settings.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
     }
 }
 
@@ -235,8 +235,8 @@ mod tests {
                    --listen f --allowed-host h --allowed-origin i --no-migrate";
         let args = Args::try_parse_from(all.split_whitespace()).unwrap();
 
-        let said: Vec<&str> = args.settings().into_iter().map(|(key, _)| key).collect();
+        let set: Vec<&str> = args.settings().into_iter().map(|(key, _)| key).collect();
 
-        assert_eq!(said, FLAGS.iter().map(|(key, _)| *key).collect::<Vec<_>>());
+        assert_eq!(set, FLAGS.iter().map(|(key, _)| *key).collect::<Vec<_>>());
     }
 }

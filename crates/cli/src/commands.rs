@@ -21,18 +21,17 @@ use tokio::runtime::Runtime;
 use tracing::level_filters::LevelFilter;
 use tracing::warn;
 
-use crate::args::{Args, Command, Config as Question};
+use crate::args::{Args, Command, Config as ConfigStep};
 use crate::config::{self as settings, DEFAULTS, Effective};
 use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::remote::Remote;
 
-/// Do what was typed.
+/// Runs the command that was typed.
 pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
-    if matches!(args.command, Command::Config { question: Question::Default }) {
-        // A reference that cannot be printed because the configuration is broken would be of little
-        // help.
+    if matches!(args.command, Command::Config { step: ConfigStep::Default }) {
+        // The reference must be printable even if the configuration is broken.
         output::print(DEFAULTS)?;
         return Ok(Exit::Done.into());
     }
@@ -52,8 +51,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
         Command::Jobs(jobs) => block_on(jobs::run(jobs, &config))?,
         Command::Migrate { step } => block_on(migrate::run(step, &config))?,
         Command::Doctor { json } => block_on(doctor::run(json, &config))?,
-        Command::Config { question: Question::Show { json, .. } } => config::show(json, &config, &effective)?,
-        Command::Config { question: Question::Default } => Exit::Done,
+        Command::Config { step: ConfigStep::Show { json, .. } } => config::show(json, &config, &effective)?,
+        Command::Config { step: ConfigStep::Default } => Exit::Done,
         Command::Postgres { arguments } => return postgres::run(arguments, &config),
     };
     Ok(exit.into())
@@ -68,8 +67,8 @@ fn warn_of_slips(effective: &Effective) {
 fn block_on(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = Runtime::new().map_err(|error| Failure::refused(format!("cannot start threads: {error}")))?;
     let done = runtime.block_on(work);
-    // A start of the private server that was given up on ends with the process; waiting for it
-    // would be a hang.
+    // A start of the private server that was abandoned ends with the process; waiting for it could
+    // hang.
     runtime.shutdown_background();
     done
 }

@@ -1,19 +1,19 @@
-//! What was said, put together: typed values, or every fault at once.
+//! The configuration: typed values, or every fault at once.
 //!
-//! Four layers: the built-in default file, a configuration file, the environment, flags. Whatever
-//! their source, values are texts until [`Config::read`] turns them into what the services take, so
-//! there is one parser and one kind of fault. The default file is the list of what may be set.
+//! Four layers: the built-in default file, a configuration file, the environment, flags. Values of
+//! all layers are texts until [`Config::read`] turns them into options of the services, so there is
+//! one parser and one kind of fault. The default file is the list of all settings.
 //!
-//! Next: [`layers`] gathers, [`reader`] types.
+//! Next: [`layers`] gathers texts, [`reader`] parses them.
 
 mod fault;
 mod file;
 mod jobs;
 mod layers;
+mod other_names;
 mod queues;
 mod reader;
 mod secret;
-mod seeds;
 mod units;
 
 use std::ffi::OsString;
@@ -28,8 +28,8 @@ use reveille_server::{ServerError, ServerOptions};
 use tracing::level_filters::LevelFilter;
 
 pub(crate) use layers::{Effective, Setting};
+pub(crate) use other_names::meaningless;
 pub(crate) use secret::masked;
-pub(crate) use seeds::meaningless;
 pub(crate) use units::time;
 
 use crate::args::Args;
@@ -42,10 +42,10 @@ use reader::Reader;
 /// The reference of every setting.
 pub(crate) const DEFAULTS: &str = include_str!("config.default.toml");
 
-/// Stands for the private server's socket while the other options are checked.
+/// A placeholder for the private server's socket while the other options are checked.
 const SOME_PLACE: &str = "host=/tmp user=postgres";
 
-/// What the services are made from.
+/// The options of all services.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) server: ServerOptions,
@@ -53,14 +53,14 @@ pub(crate) struct Config {
     pub(crate) jobs: JobsOptions,
     pub(crate) database: DatabaseSettings,
     pub(crate) private: PrivateSettings,
-    /// The running server that commands ask.
+    /// The running server that commands use.
     pub(crate) remote: ServerUrl,
     pub(crate) log: Log,
 }
 
-/// How to use a database; where it is may only be known later.
+/// How to use a database; its address may be known only later.
 pub(crate) struct DatabaseSettings {
-    /// `None`: the private one.
+    /// `None`: the private database.
     pub(crate) url: Option<String>,
     listen_url: Option<String>,
     pub(crate) schema: String,
@@ -91,7 +91,7 @@ pub(crate) struct PrivateSettings {
 /// How we log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Log {
-    /// `None`: as is usual for the command.
+    /// `None`: the default of the command.
     pub(crate) level: Option<LevelFilter>,
     pub(crate) format: LogFormat,
 }
@@ -102,7 +102,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Everything that was said, as typed values and as told by `config show`.
+/// The configuration, as typed values and as `config show` prints it.
 pub(crate) fn load(args: &Args) -> Result<(Config, Effective), Failure> {
     let mut faults = Faults::default();
     let effective = Effective::gather(args, environment::variable, &mut faults);
@@ -149,25 +149,24 @@ impl Config {
         }
     }
 
-    /// What only the services can judge.
+    /// Finds the faults that only the services can judge.
     fn check(&self, faults: &mut Faults) {
         if self.database.url.is_none() && self.database.listen_url.is_some() {
-            // Starting a private server instead would hide that half of the configuration is
-            // missing.
+            // A private server instead would hide that half of the configuration is missing.
             faults.add("database.listen_url is set and database.url is not; set both or none".to_owned());
         }
         let url = self.database.url.as_deref().unwrap_or(SOME_PLACE);
         if let Err(error) = self.database.options(url).check() {
             faults.extend(error.faults().iter().map(|fault| format!("[database]: {fault}")));
         }
-        // An address that is not for us is refused by whoever is asked to listen there.
+        // An address that is not allowed is refused when it is bound.
         if let Err(ServerError::Options(list)) = self.server.check() {
             faults.extend(list.iter().map(|fault| format!("[http]: {fault}")));
         }
     }
 }
 
-/// As Queen has it, everything that is not `new` begins at the beginning.
+/// As with Queen, every value but `new` begins at the beginning.
 const SUBSCRIPTIONS: &[(&str, Subscription)] =
     &[("all", Subscription::All), ("new", Subscription::New), ("from_beginning", Subscription::All)];
 
@@ -222,16 +221,16 @@ impl std::fmt::Debug for DatabaseSettings {
 }
 
 impl PrivateSettings {
-    /// The environment as the settings have it: `reveille-embedded` knows its variables, and the
-    /// file and flags speak through them.
+    /// The environment that `reveille-embedded` reads, with the values of the settings in place of
+    /// its variables.
     pub(crate) fn environment(&self, name: &str) -> Option<OsString> {
-        let said = match name {
+        let value = match name {
             "REVEILLE_DATA_DIR" => &self.data_dir,
             "REVEILLE_PG_BIN" => &self.binaries,
             "REVEILLE_PG_USER" => &self.run_as,
             _ => return environment::variable(name),
         };
-        said.as_ref().map(OsString::from)
+        value.as_ref().map(OsString::from)
     }
 
     /// Options for the private PostgreSQL, guarded by `program` and its leading arguments.
@@ -245,7 +244,7 @@ impl PrivateSettings {
         self.download
     }
 
-    /// Where the data is when nobody says otherwise; `None` for a user without a home.
+    /// The default data directory; `None` for a user without a home.
     pub(crate) fn usual_data_dir(&self) -> Option<String> {
         let options = self.options(&[]).ok()?;
         Some(Path::display(options.chosen_data_dir()).to_string())

@@ -14,15 +14,15 @@ use crate::remote::RemoteError;
 /// What scripts see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// What was asked for is done.
+    /// The command is done.
     Done = 0,
-    /// It stays refused until somebody changes something.
+    /// The command is refused, and trying again changes nothing.
     Refused = 1,
     /// The command line or the settings are wrong.
     WrongUse = 2,
-    /// The database, or the server that was asked, did not answer; trying again later may help.
+    /// The database or the server did not answer; trying again later may help.
     Unreachable = 3,
-    /// A signal ended it before it was done, in the shell's convention for Ctrl-C.
+    /// A signal ended the command early; the shell's convention for Ctrl-C.
     Interrupted = 130,
 }
 
@@ -32,12 +32,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why it was not done.
+/// Why a command was not done.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
     sentences: Vec<String>,
-    /// Text that clap made: help, the version, or a fault in what was typed.
+    /// Text of clap: help, the version, or a fault of the command line.
     typed: Option<clap::Error>,
 }
 
@@ -50,16 +50,16 @@ impl Failure {
         Self::new(Exit::Refused, vec![sentence.into()])
     }
 
-    /// Say why, and return the code to end with.
+    /// Prints the reasons, and returns the code to exit with.
     pub(crate) fn report(self) -> ExitCode {
         for sentence in &self.sentences {
-            output::tell(sentence);
+            output::note(sentence);
         }
         if let Some(typed) = self.typed {
             let text = typed.render().to_string();
             match text.strip_prefix("error: ") {
-                Some(fault) => output::tell(fault.trim_end()),
-                None if typed.use_stderr() => output::talk(&text),
+                Some(fault) => output::note(fault.trim_end()),
+                None if typed.use_stderr() => output::note_as_it_is(&text),
                 None => return output::print(&text).map_or_else(Self::report, |()| self.exit.into()),
             }
         }
@@ -78,8 +78,8 @@ impl From<DatabaseError> for Failure {
     fn from(error: DatabaseError) -> Self {
         let exit = match &error {
             DatabaseError::Options(_) => Exit::WrongUse,
-            // A standby may be promoted one day; whoever typed its address wants to hear that it is
-            // none to write to.
+            // Transient, because a standby may be promoted. But a command with the address of a
+            // standby needs the answer that it accepts no writes.
             DatabaseError::ReadOnly { .. } => Exit::Refused,
             error if error.is_transient() => Exit::Unreachable,
             _ => Exit::Refused,
@@ -92,7 +92,7 @@ impl From<JobsError> for Failure {
     fn from(error: JobsError) -> Self {
         match error {
             JobsError::Database(error) => error.into(),
-            // A name that is none.
+            // A name that is not valid.
             JobsError::Refused(sentence) => Self::new(Exit::WrongUse, vec![sentence]),
             error => Self::new(Exit::Refused, vec![with_causes(&error)]),
         }
@@ -124,7 +124,7 @@ impl From<RemoteError> for Failure {
     }
 }
 
-/// Our sentences say what is true and what to do; the words of whoever refused follow in brackets.
+/// Our sentence says what is true and what to do; the underlying errors follow in brackets.
 fn with_causes(error: &dyn Error) -> String {
     let mut causes = Vec::new();
     let mut next = error.source();

@@ -1,10 +1,9 @@
 //! The `reveille` command.
 //!
-//! Reads what was typed, the environment and the configuration file, composes the services of the
-//! other crates, and prints. Holds no logic of its own: a question that is worth asking is asked by
-//! the library.
+//! Reads the command line, the environment and the configuration file, composes the services of the
+//! other crates, and prints. Holds no logic of its own: the library has it all.
 //!
-//! Modules in the order a run goes through them.
+//! Modules in the order in which a run uses them.
 
 mod args;
 mod environment;
@@ -12,7 +11,7 @@ mod environment;
 mod config;
 
 mod commands;
-mod opened;
+mod open_database;
 mod remote;
 
 mod exit;
@@ -27,8 +26,8 @@ use args::Args;
 use exit::Failure;
 
 /// Gives memory back to the system some seconds after a burst. The C library's allocator keeps
-/// whole arenas for the few small objects that are still in use among those that were freed: after
-/// a burst of large pushes six times what was needed.
+/// whole arenas for the few small objects in them that are still in use: after a burst of large
+/// pushes six times as much memory as needed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

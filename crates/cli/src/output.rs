@@ -1,8 +1,8 @@
-//! What goes where: data to standard output, talk and logs to standard error.
+//! Output: data to standard output, notes and logs to standard error.
 //!
-//! A reader that has gone is no failure of ours. Data that cannot be written for another reason, as
-//! to a full disk, is: half a script must not look like a whole one. What is only talk is never
-//! worth failing for.
+//! A closed pipe is no failure. Data that cannot be written for another reason, such as a full
+//! disk, is one: half a script must not pass for a whole one. A note that cannot be written is
+//! never a failure.
 
 use std::fmt::{Debug, Write as _};
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -20,19 +20,19 @@ use crate::environment;
 use crate::exit::Failure;
 use crate::table::printable;
 
-/// Whether anybody still reads.
+/// Whether standard output still has a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
     There,
     Gone,
 }
 
-/// Data, as it is.
+/// Data, unchanged.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_for(text).map(drop)
 }
 
-/// The same for a command that ends when nobody reads any more.
+/// The same for a command that ends when its reader is gone.
 pub(crate) fn print_for(text: &str) -> Result<Reader, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -53,16 +53,16 @@ pub(crate) fn json(value: &Value) -> Result<(), Failure> {
 }
 
 /// A sentence for people.
-pub(crate) fn tell(sentence: &str) {
-    talk(&format!("reveille: {sentence}\n"));
+pub(crate) fn note(sentence: &str) {
+    note_as_it_is(&format!("reveille: {sentence}\n"));
 }
 
-/// Text for people, as it is.
-pub(crate) fn talk(text: &str) {
+/// Text for people, unchanged.
+pub(crate) fn note_as_it_is(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// A path that can be pasted into a shell: on macOS the usual data directory has a space in it.
+/// A path that can be pasted into a shell: on macOS the default data directory has a space in it.
 pub(crate) fn pasteable(path: &Path) -> String {
     shell_word(&path.display().to_string())
 }
@@ -78,15 +78,15 @@ pub(crate) fn shell_word(text: &str) -> String {
     }
 }
 
-/// A word with characters that would steer the terminal it is shown on, in the way of bash, zsh and
-/// POSIX 2024: `$'a\x1b'`.
+/// A word with control characters, which a terminal would obey, as bash, zsh and POSIX 2024 quote
+/// it: `$'a\x1b'`.
 fn escaped_word(text: &str) -> String {
     let mut word = String::from("$'");
     for letter in text.chars() {
         match letter {
             '\\' | '\'' => word.extend(['\\', letter]),
             letter if letter.is_control() => {
-                // Three octal digits end by themselves, whatever follows.
+                // Three octal digits are complete, so a digit that follows is not part of them.
                 for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
                     let _ = write!(word, "\\{byte:03o}");
                 }
@@ -98,12 +98,12 @@ fn escaped_word(text: &str) -> String {
     word
 }
 
-/// Logs from here on, unless they were started before.
+/// Starts logging, unless it was started before.
 pub(crate) fn start_logs(log: Log, usual: LevelFilter) {
     let colours = std::io::stderr().is_terminal() && environment::variable("NO_COLOR").is_none();
     let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(log.level.unwrap_or(usual));
-    // It would tell of a log that cannot be written on standard error too, and panic because that
-    // fails: a server must not end because whoever read its logs did.
+    // The subscriber would report a log line that cannot be written to standard error as well, and
+    // panic when that fails: a server must not end because the reader of its logs has ended.
     let logs = logs.log_internal_errors(false);
     let _ = match log.format {
         LogFormat::Text => logs.with_ansi(colours).fmt_fields(one_line()).try_init(),
@@ -111,8 +111,8 @@ pub(crate) fn start_logs(log: Log, usual: LevelFilter) {
     };
 }
 
-/// Fields of a log line, with nothing in them that ends a line or steers a terminal: clients choose
-/// names, and the sentences of errors repeat them.
+/// Fields of a log line without newlines and control characters: clients choose names, and error
+/// sentences repeat them.
 fn one_line() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
     let field = |writer: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
         let text = printable(&format!("{value:?}"));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_for_a_shell_never_steers_the_terminal_it_is_shown_on() {
+    fn a_word_for_a_shell_has_no_control_characters() {
         assert_eq!(shell_word("a\n\u{1b}[2J'\\1"), r"$'a\012\033[2J\'\\1'");
         assert_eq!(shell_word("\u{9b}31m"), r"$'\302\23331m'");
         assert_eq!(shell_word("ü ü"), "'ü ü'");

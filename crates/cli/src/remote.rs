@@ -1,7 +1,7 @@
-//! A running server, asked over HTTP.
+//! A client of a running server, over HTTP.
 //!
-//! One connection for each question. Promises that every question ends: with the server's answer,
-//! or with a sentence that says whether asking again may help. Knows nothing of queues.
+//! One connection for each request. Promises that every request ends: with the server's answer, or
+//! with a sentence that says whether trying again may help. Knows nothing about queues.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,17 +22,17 @@ const USUAL: &str = "http://127.0.0.1:6632";
 const USUAL_PORT: u16 = 6632;
 
 const CONNECTING: Duration = Duration::from_secs(10);
-/// A server gives up on what takes longer than 30 s by itself, and says so.
+/// The server itself ends requests that take longer than 30 s, with an answer.
 const ANSWERING: Duration = Duration::from_secs(40);
-/// What a name may contain in an address without meaning something there.
+/// The characters of a name that have no other meaning in an address.
 const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Where a server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerUrl {
-    /// Host and port, as both a connection and the header `Host` want them.
+    /// Host and port, for both the connection and the header `Host`.
     authority: String,
-    /// What comes before the paths we know, for a server behind a proxy.
+    /// A path before the paths of the API, for a server behind a proxy.
     prefix: String,
 }
 
@@ -72,14 +72,14 @@ pub(crate) fn encoded(name: &str) -> String {
     utf8_percent_encode(name, NAME).to_string()
 }
 
-/// Parameters that were said, behind their question mark.
+/// The parameters that have a value, after a question mark.
 pub(crate) fn query(parameters: &[(&str, Option<&str>)]) -> String {
-    let said = parameters.iter().filter_map(|(name, value)| Some(format!("{name}={}", encoded((*value)?))));
-    let said: Vec<String> = said.collect();
-    if said.is_empty() { String::new() } else { format!("?{}", said.join("&")) }
+    let pairs = parameters.iter().filter_map(|(name, value)| Some(format!("{name}={}", encoded((*value)?))));
+    let pairs: Vec<String> = pairs.collect();
+    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
 }
 
-/// What was answered, and that it is no fault.
+/// An answer that is no fault.
 #[derive(Debug)]
 pub(crate) struct Answer {
     status: StatusCode,
@@ -89,11 +89,11 @@ pub(crate) struct Answer {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum RemoteError {
-    /// Nobody answers there, or not now: asking again may help.
+    /// No server answers, or not now: trying again may help.
     Away(String),
-    /// The server refuses; it stays so until somebody changes something.
+    /// The server refuses, and trying again changes nothing.
     Refused(Fault),
-    /// Whatever answers there is no server of ours.
+    /// The answer is not that of a Reveille server.
     Strange(String),
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for RemoteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Away(sentence) => f.write_str(sentence),
-            // What a server says repeats what others named.
+            // The server's sentence may repeat names that other clients chose.
             Self::Refused(Fault { error, status, code }) => {
                 write!(f, "{} ({status}, {})", printable(error), printable(code))
             }
@@ -120,7 +120,7 @@ impl fmt::Display for RemoteError {
     }
 }
 
-/// Asks one server.
+/// A client of one server.
 #[derive(Debug)]
 pub(crate) struct Remote<'u> {
     url: &'u ServerUrl,
@@ -132,23 +132,23 @@ impl<'u> Remote<'u> {
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Answer, RemoteError> {
-        self.ask(Method::GET, path, Bytes::new(), ANSWERING).await
+        self.send(Method::GET, path, Bytes::new(), ANSWERING).await
     }
 
-    /// A question that the server may take its time with.
+    /// A request that may wait at the server.
     pub(crate) async fn get_waiting(&self, path: &str, wait: Duration) -> Result<Answer, RemoteError> {
-        self.ask(Method::GET, path, Bytes::new(), ANSWERING.saturating_add(wait)).await
+        self.send(Method::GET, path, Bytes::new(), ANSWERING.saturating_add(wait)).await
     }
 
     pub(crate) async fn post(&self, path: &str, body: String) -> Result<Answer, RemoteError> {
-        self.ask(Method::POST, path, body.into(), ANSWERING).await
+        self.send(Method::POST, path, body.into(), ANSWERING).await
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Result<Answer, RemoteError> {
-        self.ask(Method::DELETE, path, Bytes::new(), ANSWERING).await
+        self.send(Method::DELETE, path, Bytes::new(), ANSWERING).await
     }
 
-    async fn ask(&self, method: Method, path: &str, body: Bytes, patience: Duration) -> Result<Answer, RemoteError> {
+    async fn send(&self, method: Method, path: &str, body: Bytes, patience: Duration) -> Result<Answer, RemoteError> {
         let authority = &self.url.authority;
         let connecting = timeout(CONNECTING, TcpStream::connect(authority)).await;
         let stream = match connecting {
@@ -186,20 +186,20 @@ impl<'u> Remote<'u> {
 
 async fn exchange(stream: TcpStream, request: Request<Full<Bytes>>) -> Result<Answer, hyper::Error> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let asked = async {
+    let reply = async {
         let (head, body) = sender.send_request(request).await?.into_parts();
         Ok(Answer { status: head.status, body: body.collect().await?.to_bytes() })
     };
-    // The connection moves the bytes; it is of no interest once there is an answer.
+    // The connection moves the bytes, and is dropped once there is an answer.
     tokio::select! {
         biased;
-        answer = asked => answer,
+        answer = reply => answer,
         Err(broken) = connection => Err(broken),
     }
 }
 
 impl Answer {
-    /// Whether there was nothing to answer with.
+    /// Whether the server had nothing to send.
     pub(crate) fn is_empty(&self) -> bool {
         self.status == StatusCode::NO_CONTENT
     }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_encoded_and_what_was_not_said_is_left_out() {
+    fn names_are_encoded_and_absent_parameters_are_left_out() {
         assert_eq!(encoded("a/b ü?"), "a%2Fb%20%C3%BC%3F");
         assert_eq!(query(&[("queue", Some("a&b")), ("from", None), ("limit", Some("3"))]), "?queue=a%26b&limit=3");
         assert_eq!(query(&[("queue", None)]), "");

@@ -28,7 +28,7 @@ impl Table {
     }
 }
 
-/// What others named must not end a line or steer a terminal.
+/// A name that others chose, without newlines and control characters.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|letter| if letter.is_control() { letter.escape_default().collect() } else { vec![letter] })
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_under_their_names_and_nothing_steers_the_terminal() {
+    fn columns_stand_under_their_names_and_control_characters_are_escaped() {
         let mut table = Table::new(["QUEUE", "WAIT"]);
         table.row(["ü".to_owned(), "10".to_owned()]);
         table.row(["a\u{1b}[2J\n".to_owned(), String::new()]);

@@ -1,6 +1,6 @@
 //! The queue of activities.
 //!
-//! Owns the claim of activities for worker slots, with tags and sessions, and what becomes of them.
+//! Owns the claim of activities for worker slots, with tags and sessions, and their settlement.
 //! Promises that an activity is held by one slot at a time, and one session's activities by one
 //! owner.
 //!
@@ -23,7 +23,7 @@ use tracing::warn;
 pub(crate) use key::{ActivityKey, ActivityRequest};
 pub(crate) use relay::Relayed;
 use sessions::Sessions;
-pub(crate) use shelf::{Shelf, WaitingDemand};
+pub(crate) use shelf::{Fetch, Shelf};
 
 use crate::glance::Glances;
 use crate::number::{seconds, signed};
@@ -54,9 +54,9 @@ pub(crate) struct Task {
     pub(crate) token: String,
     pub(crate) text: String,
     pub(crate) attempt: u32,
-    /// The history of its instance, as it was when the glance `begun`; `None` if it must be asked
-    /// for.
+    /// The history of its instance as of `begun`; `None` if it must be read.
     pub(crate) events: Option<Vec<String>>,
+    /// What [`Glances::begin`] returned before the statement.
     pub(crate) begun: u64,
 }
 
@@ -70,29 +70,29 @@ impl Queue for Activities {
         SURVEY_ACTIVITIES
     }
 
-    /// Owners are told apart only while activities of sessions are due.
+    /// The owners differ only while activities of sessions are due.
     fn alike(one: &ActivityKey, other: &ActivityKey) -> bool {
         one.has_tags_of(other)
     }
 
     async fn claim(
         &self,
-        asked: &[(&ActivityKey, usize)],
-        ask: &ActivityRequest,
+        wanted: &[(&ActivityKey, usize)],
+        request: &ActivityRequest,
     ) -> Result<Vec<Claimed<Task>>, ClaimFailed<Task>> {
-        let plain = match asked.first() {
+        let plain = match wanted.first() {
             Some((key, _)) if !self.sessions.are_due() => {
-                let want = asked.iter().map(|(_, want)| want).sum();
-                self.claim_plain(key, ask, want).await.map_err(|error| ClaimFailed::after(Vec::new(), error))?
+                let want = wanted.iter().map(|(_, want)| want).sum();
+                self.claim_plain(key, request, want).await.map_err(|error| ClaimFailed::after(Vec::new(), error))?
             }
             _ => None,
         };
         if let Some(plain) = plain {
-            return Ok(shared_out(plain, asked));
+            return Ok(shared_out(plain, wanted));
         }
-        let mut claimed = Vec::with_capacity(asked.len());
-        for (key, want) in asked {
-            match self.claim_owned(key, ask, *want).await {
+        let mut claimed = Vec::with_capacity(wanted.len());
+        for (key, want) in wanted {
+            match self.claim_owned(key, request, *want).await {
                 Ok(one) => claimed.push(one),
                 Err(error) => return Err(ClaimFailed::after(claimed, error)),
             }
@@ -110,10 +110,10 @@ impl Activities {
         Self { store, sessions: Sessions::default(), glances }
     }
 
-    /// Give back whatever is held under these tokens, as if it had never been taken.
+    /// Give back the activities under these tokens, as if they had never been taken.
     pub(crate) async fn release(&self, tokens: Vec<String>) {
-        if let Err(error) = self.store.look(&ABANDON_ACTIVITIES, &[&tokens, &0.0_f64, &true]).await {
-            warn!(%error, "could not give back activities that nobody took, their locks will end by themselves");
+        if let Err(error) = self.store.attempt(&ABANDON_ACTIVITIES, &[&tokens, &0.0_f64, &true]).await {
+            warn!(%error, "could not give back activities that no slot got; their locks will end by themselves");
         }
     }
 
@@ -121,13 +121,13 @@ impl Activities {
     async fn claim_plain(
         &self,
         key: &ActivityKey,
-        ask: &ActivityRequest,
+        request: &ActivityRequest,
         want: usize,
     ) -> Result<Option<Claimed<Task>>, DatabaseError> {
-        let (tokens, limit, lock) = (nonces(want), signed(want as u64), seconds(ask.lock));
+        let (tokens, limit, lock) = (nonces(want), signed(want as u64), seconds(request.lock));
         let params: [Param<'_>; 6] = [&tokens, &limit, &lock, &key.names(), &key.untagged, &key.any];
         let begun = self.glances.begin();
-        let rows = self.store.look(&CLAIM_PLAIN, &params).await?;
+        let rows = self.store.attempt(&CLAIM_PLAIN, &params).await?;
         if rows.first().is_some_and(|row| row.get("is_bound")) {
             self.sessions.seen_due();
             return Ok(None);
@@ -139,16 +139,16 @@ impl Activities {
     async fn claim_owned(
         &self,
         key: &ActivityKey,
-        ask: &ActivityRequest,
+        request: &ActivityRequest,
         want: usize,
     ) -> Result<Claimed<Task>, DatabaseError> {
         let mut tries = 0;
         loop {
             let (tokens, limit) = (nonces(want), signed(want as u64));
-            let (lock, session) = (seconds(ask.lock), seconds(ask.session));
+            let (lock, session) = (seconds(request.lock), seconds(request.session));
             let params: [Param<'_>; 8] =
                 [&tokens, &limit, &lock, &key.owner, &session, &key.names(), &key.untagged, &key.any];
-            let rows = self.store.look(&CLAIM_ACTIVITIES, &params).await?;
+            let rows = self.store.attempt(&CLAIM_ACTIVITIES, &params).await?;
             let picked: i64 = rows.first().map_or(0, |row| row.get("picked"));
             let claimed = found(&rows, limit, None);
             tries += 1;
@@ -169,9 +169,9 @@ impl Activities {
         self.store.once(OPERATION, &ENQUEUE_ACTIVITY, &params).await.map(drop)
     }
 
-    /// Remove an activity and send its outcome. Says whether it was sent. A second try that finds
-    /// the activity gone takes the first for done: it was, or it was cancelled, and then nobody
-    /// waits for the outcome.
+    /// Remove an activity and send its outcome. Returns whether it was sent. A second try that
+    /// finds the activity gone counts the first as done: either it was, or the activity was
+    /// cancelled, and then nobody waits for the outcome.
     pub(crate) async fn settle(&self, token: &str, completion: Option<&WorkItem>) -> Result<bool, ProviderError> {
         let (instance, text) = outcome(completion)?;
         let settled = self.store.settle(ACK, &SETTLE_ACTIVITY, &[&token, &instance, &text]).await?;
@@ -202,7 +202,7 @@ impl Activities {
         const OPERATION: &str = "abandon_work_item";
         let (tokens, delay) = (vec![token], seconds(delay.unwrap_or_default()));
         let given = self.store.settle(OPERATION, &ABANDON_ACTIVITIES, &[&tokens, &delay, &uncounted]).await?;
-        // A second try that finds nothing takes the first for done, so that whoever waits is told.
+        // A second try that finds nothing counts the first as done, so that a wake-up follows.
         if given.rows.is_empty() && !given.doubted {
             return Err(ProviderError::permanent(OPERATION, "Invalid lock token or already acked"));
         }
@@ -210,7 +210,7 @@ impl Activities {
     }
 }
 
-/// The instance to tell of an activity's end, and what.
+/// The instance that an activity's outcome is for, and the outcome as a message.
 fn outcome(completion: Option<&WorkItem>) -> Result<(Option<String>, Option<String>), ProviderError> {
     let message = match completion {
         None => None,
@@ -225,8 +225,7 @@ fn lost() -> ProviderError {
 }
 
 impl Task {
-    /// `None` for a row without an activity. Statements that bring the history say when they
-    /// `begun`.
+    /// `None` for a row without an activity. `begun` is for statements that bring the history.
     fn of(row: &Row, begun: Option<u64>) -> Option<Self> {
         Some(Self {
             token: row.get::<_, Option<String>>("lock_token")?,
@@ -249,13 +248,13 @@ fn found(rows: &[Row], limit: i64, begun: Option<u64>) -> Claimed<Task> {
     }
 }
 
-/// What was claimed for all of them, among them; what is true of one is true of all.
-fn shared_out(plain: Claimed<Task>, asked: &[(&ActivityKey, usize)]) -> Vec<Claimed<Task>> {
+/// One claim for several keys, divided among them; the flags and the due time are true of each.
+fn shared_out(plain: Claimed<Task>, wanted: &[(&ActivityKey, usize)]) -> Vec<Claimed<Task>> {
     let Claimed { leases, filled, contended, due } = plain;
     let mut leases = leases.into_iter();
     let share = |(_, want): &(&ActivityKey, usize)| {
         let leases = leases.by_ref().take(*want).collect();
         Claimed { leases, filled, contended, due }
     };
-    asked.iter().map(share).collect()
+    wanted.iter().map(share).collect()
 }

@@ -1,4 +1,4 @@
-//! duroxide's `ProviderAdmin`: what operators and gauges ask.
+//! duroxide's `ProviderAdmin`: what operators and gauges read.
 //!
 //! Owns no state. Promises that deletion and pruning are all or nothing, and that a turn under way
 //! on a deleted instance can no longer be committed.
@@ -19,10 +19,10 @@ use crate::statements::{
     PRUNE_EXECUTIONS, READ_INSTANCE,
 };
 
-/// How many instances one bulk call takes when it does not say.
+/// How many instances one bulk call takes by default.
 const BULK_LIMIT: u32 = 1000;
 
-/// Whom a bulk call is for.
+/// Which instances a bulk call is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Among {
     All,

@@ -1,12 +1,13 @@
-//! What a reader is about to ask for next.
+//! Keeps, for a few milliseconds, the answer to the read that is about to follow.
 //!
-//! duroxide's client asks for an instance's history and then, at once, for its custom status, again
-//! and again while it waits. A worker slot takes an activity and then, at once, asks for the
-//! history of its instance. Owns the status that came along with the history, and the history that
-//! came along with the activity, each for the one question that follows. Promises that it is at
-//! most [`FRESH`] old, is given once, and is never older than a turn that this process has
-//! committed: a look at both, as if they had been asked for together. A history is given only to
-//! the task that took the activity.
+//! duroxide's client reads an instance's history and then, at once, its custom status, again and
+//! again while it waits. A worker slot takes an activity and then, at once, reads the history of
+//! its instance. The first statement brings the second answer along, and `Glances` keeps it for the
+//! one read that follows, so that each pair costs one statement. Promises that an answer is at most
+//! [`MAX_AGE`] old, is given once, and is never older than a turn that this process has committed:
+//! both reads see the same moment. A history is given only to the task that took the activity.
+//!
+//! Worth it: about ten statements fewer for each orchestration (decision 0012).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,8 +16,8 @@ use std::time::Duration;
 use tokio::task;
 use tokio::time::Instant;
 
-/// Longer than it takes a client to ask the second question.
-const FRESH: Duration = Duration::from_millis(10);
+/// Longer than it takes a client to make the second read.
+const MAX_AGE: Duration = Duration::from_millis(10);
 /// More than this are not kept: each lives for milliseconds.
 const KEPT_MAX: usize = 1024;
 
@@ -38,7 +39,7 @@ struct State {
     /// The latest of them, by instance.
     recent: VecDeque<(u64, String)>,
     kept: HashMap<String, (Instant, Status)>,
-    /// What each slot was told with its activity.
+    /// The history that each slot's activity brought along.
     histories: HashMap<task::Id, History>,
 }
 
@@ -50,7 +51,7 @@ struct History {
 }
 
 impl State {
-    /// Whether no turn of the instance was committed since.
+    /// Whether no turn of the instance was committed after `begun`.
     fn is_as_of(&self, begun: u64, instance: &str) -> bool {
         let is_known = self.recent.front().is_none_or(|(oldest, _)| *oldest <= begun + 1);
         let mut since = self.recent.iter().rev().take_while(|(number, _)| *number > begun);
@@ -59,13 +60,13 @@ impl State {
 }
 
 impl Glances {
-    /// Before the statement that reads.
+    /// Called before the statement that reads; what it returns goes to `keep`.
     pub(crate) fn begin(&self) -> u64 {
         self.state().commits
     }
 
-    /// After it; of version 0 for an instance without one. Not kept when a turn of it was committed
-    /// meanwhile.
+    /// Called after the statement; the version is 0 for an instance without a status. Keeps nothing
+    /// when a turn of the instance was committed meanwhile.
     pub(crate) fn keep(&self, begun: u64, instance: &str, status: Status) {
         let now = Instant::now();
         let state = &mut *self.state();
@@ -73,17 +74,17 @@ impl Glances {
             return;
         }
         if state.kept.len() >= KEPT_MAX {
-            state.kept.retain(|_, (at, _)| now.duration_since(*at) < FRESH);
+            state.kept.retain(|_, (at, _)| now.duration_since(*at) < MAX_AGE);
         }
         if state.kept.len() < KEPT_MAX {
             state.kept.insert(instance.to_owned(), (now, status));
         }
     }
 
-    /// The answer to the next question, if there is one.
+    /// The status for the next read, if there is one.
     pub(crate) fn take(&self, instance: &str) -> Option<Status> {
         let (at, status) = self.state().kept.remove(instance)?;
-        (at.elapsed() < FRESH).then_some(status)
+        (at.elapsed() < MAX_AGE).then_some(status)
     }
 
     /// The history that came with an activity, for the task that took it; see [`keep`](Self::keep).
@@ -95,17 +96,17 @@ impl Glances {
             return;
         }
         if state.histories.len() >= KEPT_MAX {
-            state.histories.retain(|_, history| now.duration_since(history.at) < FRESH);
+            state.histories.retain(|_, history| now.duration_since(history.at) < MAX_AGE);
         }
         if state.histories.len() < KEPT_MAX {
             state.histories.insert(slot, History { at: now, instance: instance.to_owned(), events });
         }
     }
 
-    /// The answer to this task's next question, if it is about this instance.
+    /// The history for this task's next read, if it is of this instance.
     pub(crate) fn take_history(&self, instance: &str) -> Option<Vec<String>> {
         let history = self.state().histories.remove(&task::try_id()?)?;
-        (history.instance == instance && history.at.elapsed() < FRESH).then_some(history.events)
+        (history.instance == instance && history.at.elapsed() < MAX_AGE).then_some(history.events)
     }
 
     /// A turn of the instance begins or ends to commit, or the instance goes away.
@@ -200,7 +201,7 @@ mod tests {
         let glances = Glances::default();
         glances.keep(glances.begin(), "order", status());
 
-        tokio::time::advance(FRESH).await;
+        tokio::time::advance(MAX_AGE).await;
 
         assert_eq!(glances.take("order"), None);
     }

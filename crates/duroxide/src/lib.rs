@@ -10,14 +10,14 @@
 //! # }
 //! ```
 //!
-//! Two queues, one path: a fetch is a demand to the queue's dispatcher (`work_queue`), which looks once
-//! for everybody when it is rung and sleeps otherwise. A turn or an activity is claimed with
-//! `skip locked`, held under a token until a time by the database's clock, and settled in one
-//! statement that compares the token while it writes.
+//! Two queues, one path: a fetch is a demand to the queue's dispatcher (`work_queue`), which makes
+//! one claim round for all demands after a wake-up and sleeps otherwise. A turn or an activity is
+//! claimed with `skip locked`, held under a token until a time by the database's clock, and settled
+//! in one statement that compares the token while it writes.
 //!
 //! The modules, in the order a work item passes them: `work_item`, `queue` with `turns` and
-//! `activities`, `source` (who must be woken), `work_queue` (who gets it), `provider` (the contract),
-//! `admin`.
+//! `activities`, `ready` (which keys to wake), `work_queue` (which fetch gets the item), `provider`
+//! (the contract), `admin`.
 
 mod error;
 mod glance;

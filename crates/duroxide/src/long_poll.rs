@@ -1,8 +1,8 @@
-//! Long polling, in the seeds' words.
+//! How fetches wait: long polling with the settings of `duroxide-pg`.
 //!
-//! Owns `LongPollConfig`, whose names users of duroxide-pg know, and turns it into the options of
-//! the hub, the pace and the dispatcher. Promises to report every fault at once. Each default that
-//! differs from seed 001 says so.
+//! Owns `LongPollConfig`, whose names users of `duroxide-pg` know, and turns it into the options of
+//! the hub, the poll mode and the dispatcher. Promises to report every fault at once. Each default
+//! that differs from the preset `SEED_001` says so.
 //!
 //! Next: [`crate::work_queue`].
 
@@ -15,16 +15,18 @@ use reveille_wake::{DispatcherOptions, FallbackCauses, HubOptions, Policy, PollM
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongPollConfig {
     /// Whether a fetch waits at all; if not, it claims once and returns at once. Default: false, as
-    /// in the seed, for compatibility.
+    /// in `duroxide-pg`.
     pub enabled: bool,
     /// How often a claim round is made although nothing woke the queue. Default: 300 s.
     pub fallback_poll_interval: Duration,
     /// The longest single wait. Default: 30 s.
     pub max_wait_time: Duration,
-    /// What is added to every due time. Default: zero (the seed: 100 ms, for clocks that differ;
-    /// here only delays computed by the database's clock travel, so there is nothing to forgive).
+    /// What is added to every due time. Default: zero, because nodes exchange delays computed by
+    /// the database's clock, so clocks that differ do no harm. [`SEED_001`](Self::SEED_001): 100
+    /// ms.
     pub timer_grace_period: Duration,
-    /// The least time of fallback polling after its latest reason. Default: 10 s (the seed: 60 s).
+    /// The least time of fallback polling after its latest reason. Default: 10 s.
+    /// [`SEED_001`](Self::SEED_001): 60 s.
     pub aggressive_poll_duration: Duration,
     /// How many consecutive rounds must succeed and find nothing before fallback polling ends.
     /// Default: 5; zero counts as one.
@@ -36,13 +38,15 @@ pub struct LongPollConfig {
     /// [`Policy::Competing`], one for all of them; with [`Policy::Broadcast`] every waiting fetch
     /// makes one of its own.
     pub policy: Policy,
-    /// What begins fallback polling. Default: [`FallbackCauses::DEFAULT`] (the seed:
-    /// [`FallbackCauses::SEED_001`], with which an idle process never rests).
+    /// What begins fallback polling. Default: [`FallbackCauses::DEFAULT`].
+    /// [`SEED_001`](Self::SEED_001): [`FallbackCauses::SEED_001`], with which an idle process polls
+    /// all the time.
     pub causes: FallbackCauses,
 }
 
 impl LongPollConfig {
-    /// Seed 001's values, whole, for those who want its behaviour.
+    /// The values of the design that `LongPollConfig` comes from, all of them, for programs that
+    /// rely on its behaviour.
     pub const SEED_001: Self = Self {
         enabled: true,
         timer_grace_period: Duration::from_millis(100),
@@ -96,7 +100,7 @@ impl LongPollConfig {
         HubOptions::default().grace(self.timer_grace_period)
     }
 
-    /// The pace's part. With the seed's causes its interval is the seed's too.
+    /// The poll mode's part. The causes of `SEED_001` bring the interval of `SEED_001` along.
     fn poll_mode_options(&self) -> PollModeOptions {
         let base = if self.causes == FallbackCauses::SEED_001 { SEED_001 } else { PollModeOptions::DEFAULT };
         PollModeOptions {
@@ -125,8 +129,8 @@ impl Default for LongPollConfig {
     }
 }
 
-/// Seed 001's aggressive mode: every wake enters it, for 60 s, at the 50 ms of duroxide's idle
-/// sleep.
+/// The aggressive mode of that design: every wake enters it, for 60 s, at the 50 ms of duroxide's
+/// idle sleep.
 const SEED_001: PollModeOptions = PollModeOptions {
     causes: FallbackCauses::SEED_001,
     minimum: Duration::from_secs(60),
@@ -135,7 +139,7 @@ const SEED_001: PollModeOptions = PollModeOptions {
     longest: Duration::from_millis(50),
 };
 
-/// Longer than this is a slip of the unit, not a wish.
+/// Longer than this is a mistaken unit.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// One thing that is wrong with a configuration.
@@ -191,23 +195,23 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_the_seeds_unless_a_decision_says_otherwise() {
+    fn defaults_are_those_of_the_preset_unless_a_decision_says_otherwise() {
         let ours = LongPollConfig::default();
-        let seed = LongPollConfig::SEED_001;
+        let preset = LongPollConfig::SEED_001;
 
         assert!(!ours.enabled);
         assert_eq!(ours.fallback_poll_interval, secs(300));
         assert_eq!(ours.max_wait_time, secs(30));
-        assert_eq!((ours.timer_grace_period, seed.timer_grace_period), (ms(0), ms(100)));
-        assert_eq!((ours.aggressive_poll_duration, seed.aggressive_poll_duration), (secs(10), secs(60)));
+        assert_eq!((ours.timer_grace_period, preset.timer_grace_period), (ms(0), ms(100)));
+        assert_eq!((ours.aggressive_poll_duration, preset.aggressive_poll_duration), (secs(10), secs(60)));
         assert_eq!(ours.aggressive_exit_threshold, 5);
         assert_eq!(ours.notify_delivery_timeout, ms(100));
         assert_eq!(ours.policy, Policy::Competing);
-        assert_eq!((ours.causes, seed.causes), (FallbackCauses::DEFAULT, FallbackCauses::SEED_001));
+        assert_eq!((ours.causes, preset.causes), (FallbackCauses::DEFAULT, FallbackCauses::SEED_001));
     }
 
     #[test]
-    fn the_seeds_polling_is_whole() {
+    fn the_preset_has_its_own_poll_mode() {
         assert_eq!(LongPollConfig::default().poll_mode_options(), PollModeOptions::DEFAULT);
         assert_eq!(LongPollConfig::SEED_001.poll_mode_options(), SEED_001);
         assert_eq!((SEED_001.minimum, SEED_001.exit_threshold), (secs(60), 5));

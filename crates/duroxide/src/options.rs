@@ -1,8 +1,7 @@
 //! How a provider is opened.
 //!
-//! Owns the choices and their defaults. One builder behind every constructor: a database of the
-//! provider's own, or one that is shared with the rest of the program and brings its listener
-//! along.
+//! Owns the options and their defaults. One builder behind every constructor: a database of the
+//! provider's own, or one that is shared with the rest of the program, together with its listener.
 //!
 //! Next: [`crate::provider`].
 
@@ -11,10 +10,10 @@ use reveille::database::{Database, DatabaseError, DatabaseOptions, SchemaName, S
 use crate::long_poll::{ConfigFaults, LongPollConfig};
 use crate::provider::PostgresProvider;
 
-/// Where a provider's tables are when nobody says.
+/// The schema of a provider's tables by default.
 const DEFAULT_SCHEMA: &str = "duroxide";
-/// Slots, renewals and clients of a runtime ask at the same time; as many as the other providers
-/// have.
+/// Slots, renewals and clients of a runtime need connections at the same time. The other providers
+/// have as many.
 const POOL_SIZE: usize = 10;
 
 /// How a provider is opened.
@@ -83,7 +82,7 @@ impl PostgresProviderOptions {
         self
     }
 
-    /// What the seeds' constructors read, and nothing else does.
+    /// For the constructors that `duroxide-pg` has too; nothing else reads the environment.
     pub(crate) fn pool_size_of_environment(mut self) -> Self {
         #[expect(clippy::disallowed_methods, reason = "the constructors of duroxide-pg read it; callers rely on it")]
         let value = std::env::var("DUROXIDE_PG_POOL_MAX").ok();
@@ -120,8 +119,8 @@ async fn open_own(
     schema: SchemaName,
     config: LongPollConfig,
 ) -> Result<PostgresProvider, DatabaseError> {
-    // Nodes find each other in the tables of the engine, and one that never waits tells those that
-    // do.
+    // Nodes find each other in the tables of the engine: also a program that never waits sends
+    // hints to those that do.
     database.migrate().await?;
     PostgresProvider::start(&database.with_schema(schema)?, config, true).await
 }

@@ -1,8 +1,9 @@
 //! The provider, as duroxide's runtime and clients see it.
 //!
 //! Owns nothing but the order of things: each method is one call to a queue or to the store, and
-//! then the rings that its commit makes due. Everything that can make work visible rings: a
-//! message, an activity, a turn given back or committed, the end of a lock.
+//! then the wake-ups for what its commit made ready. Everything that can make work visible is
+//! followed by a wake-up: a message, an activity, a turn given back or committed, the end of a
+//! lock.
 //!
 //! Next: [`crate::turns`], [`crate::activities`], [`crate::work_queue`].
 
@@ -57,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) activities: Arc<WorkQueue<Activities>>,
     /// The next activities of slots that have just done one.
     shelf: Arc<Shelf>,
+    /// Answers to the reads that are about to follow.
     glances: Arc<Glances>,
     context: Arc<Context>,
     /// Closes a database of the provider's own, last.
@@ -69,8 +71,8 @@ impl PostgresProvider {
         PostgresProviderOptions::default()
     }
 
-    /// A provider on a database of its own, in the schema `duroxide`. Fetches do not wait. As in
-    /// the seeds of this crate, the environment may limit the connections: `DUROXIDE_PG_POOL_MAX`.
+    /// A provider on a database of its own, in the schema `duroxide`. Fetches do not wait. As with
+    /// `duroxide-pg`, the environment may limit the connections: `DUROXIDE_PG_POOL_MAX`.
     pub async fn new(database_url: &str) -> Result<Self, ProviderOpenError> {
         Self::new_with_schema(database_url, None).await
     }
@@ -119,7 +121,7 @@ impl PostgresProvider {
             let (context, database) = (Arc::clone(&context), database.clone());
             closing.spawn(async move {
                 context.end().cancelled().await;
-                // What the lanes hold is given back before its way home is closed.
+                // The queues give back what they hold while they still have the database.
                 context.close().await;
                 database.close().await;
             });
@@ -186,8 +188,8 @@ impl PostgresProvider {
         if sent.messages {
             turns.wake().await;
         } else if turns.wakes() != wakes {
-            // What arrived while it was committed was hidden by its lock; what arrived before, the
-            // statement has seen, and what arrives later rings later.
+            // The lock of the turn hid what arrived during the commit. The statement saw what
+            // arrived before, and what arrives later brings a wake-up of its own.
             turns.wake_here(Cause::Settled);
         }
         if let Some(delay) = sent.due {
@@ -238,21 +240,21 @@ impl PostgresProvider {
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
         const OPERATION: &str = "fetch_work_item";
         let Some(key) = ActivityKey::of(session, filter) else { return Ok(None) };
-        let ask = ActivityRequest { lock, session: session.map_or(Duration::ZERO, |session| session.lock_timeout) };
+        let request = ActivityRequest { lock, session: session.map_or(Duration::ZERO, |session| session.lock_timeout) };
         let Inner { activities, shelf, glances, .. } = &*self.inner;
-        let asked = (key, ask);
-        let task = match shelf.take(&asked) {
+        let fetch = (key, request);
+        let task = match shelf.take(&fetch) {
             Some(task) => task,
-            None => match activities.take(OPERATION, asked.0.clone(), asked.1.clone(), wait).await? {
+            None => match activities.take(OPERATION, fetch.0.clone(), fetch.1.clone(), wait).await? {
                 Some(task) => task,
                 None => return Ok(None),
             },
         };
         match serde_json::from_str(&task.text) {
             Ok(item) => {
-                // Whoever asks without patience may not ask again.
+                // A caller that does not wait may not fetch again.
                 if activities.waits() && !wait.is_zero() {
-                    shelf.hand(&task.token, asked);
+                    shelf.hand(&task.token, fetch);
                 }
                 if let (WorkItem::ActivityExecute { instance, .. }, Some(events)) = (&item, task.events) {
                     glances.keep_history(task.begun, instance, events);

@@ -1,7 +1,7 @@
 //! What the two queues of a provider have in common.
 //!
-//! A queue is claimed from under a key, which decides what may be taken, for an ask, which decides
-//! for how long. Everything that waits, wakes and hands out is written once, for both: see
+//! Each claim has a key, which decides what may be taken, and a request, which decides for how
+//! long. Everything that waits, wakes and hands out is written once, for both: see
 //! [`crate::work_queue`].
 //!
 //! Next: [`crate::turns`], [`crate::activities`].
@@ -26,7 +26,7 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
     /// Its name in hints.
     const NAME: &'static str;
 
-    /// What the heartbeat asks.
+    /// The query with which the heartbeat finds what is ready or due.
     fn survey() -> Survey;
 
     /// Whether one claim can serve both keys.
@@ -34,14 +34,14 @@ pub(crate) trait Queue: Debug + Send + Sync + 'static {
         one == other
     }
 
-    /// Take up to so many under each of these keys, which are alike; one answer for each.
+    /// Take up to so many under each of these keys, which are alike; one result for each.
     fn claim(
         &self,
-        asked: &[(&Self::Key, usize)],
-        ask: &Self::Request,
+        wanted: &[(&Self::Key, usize)],
+        request: &Self::Request,
     ) -> impl Future<Output = Result<Vec<Claimed<Self::Lease>>, ClaimFailed<Self::Lease>>> + Send;
 
-    /// Give back what found no taker, as if it had never been taken.
+    /// Give back lost claims, as if they had never been taken.
     fn give_back(&self, leases: Vec<Self::Lease>) -> impl Future<Output = ()> + Send;
 }
 
@@ -51,7 +51,7 @@ pub(crate) trait QueueKey: Key + Ord {
     fn columns(keys: &[Self]) -> Vec<Column>;
 }
 
-/// How something is taken; equal asks under one key are served together.
+/// How something is taken; equal requests under one key are served together.
 pub(crate) trait QueueRequest: Clone + Eq + Hash + Debug + Send + Sync + 'static {
     /// How long the lock lasts.
     fn lock(&self) -> Duration;
@@ -63,15 +63,15 @@ pub(crate) struct Claimed<L> {
     pub(crate) leases: Vec<L>,
     /// As much was picked as was wanted: there may be more.
     pub(crate) filled: bool,
-    /// Something was left because somebody else has it in hand; he may yet give it up without a
-    /// word.
+    /// Something was left because another transaction has it locked at this moment. That one may
+    /// still roll back, and then no wake-up is sent.
     pub(crate) contended: bool,
     /// When there may be something to take next.
     pub(crate) due: Option<Duration>,
 }
 
 impl<L> Claimed<L> {
-    /// Nobody said anything.
+    /// The claim of a statement that returned no row.
     pub(crate) fn nothing() -> Self {
         Self { leases: Vec::new(), filled: false, contended: false, due: None }
     }
@@ -90,7 +90,8 @@ impl<L> ClaimFailed<L> {
     }
 }
 
-/// The database's word on the next due; what is due this very moment is due in a millisecond.
+/// The next due time as the database computed it; what is due at this moment is due in a
+/// millisecond.
 pub(crate) fn due(seconds: Option<f64>) -> Option<Duration> {
     const SOON: Duration = Duration::from_millis(1);
     seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(SOON).max(SOON))

@@ -1,9 +1,10 @@
-//! The keys under which fetches of this process wait for one queue.
+//! Wakes the fetches of this process when work may be ready in one queue.
 //!
-//! Owns the hub of a queue and its place in listener and heartbeat. A hint names the queue, not the
-//! key: which slots can use a row is decided by tags, sessions and versions, so every key of the
-//! queue is woken. Promises that a due time reaches also the keys that are not waited for at the
-//! moment: a fetch that comes back finds its key known to be empty and would sleep.
+//! `QueueSource` owns the hub of a queue and the keys its fetches wait under; listener, heartbeat
+//! and notifier reach the queue through it. A hint names the queue, not the key: tags, sessions and
+//! versions decide which slots can use a row, so every key of the queue is woken. Promises that a
+//! due time also reaches the keys that no fetch waits under at the moment: a fetch that comes back
+//! finds its key known to be empty and would sleep.
 //!
 //! Next: [`crate::work_queue`].
 
@@ -19,6 +20,7 @@ use crate::queue::QueueKey;
 
 /// More different keys than this are not remembered: slots are few.
 const KEYS_MAX: usize = 4096;
+
 /// A hint is about every key of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct EveryKey;
@@ -33,14 +35,15 @@ impl Hint for EveryKey {
     }
 }
 
+/// One queue, as the listener, the heartbeat and the notifier see it.
 #[derive(Debug)]
 pub(crate) struct QueueSource<K: QueueKey> {
     name: String,
     survey: Survey,
     hub: Hub<K>,
-    /// Every key that was ever waited for.
+    /// Every key that a fetch ever waited under.
     keys: Mutex<HashSet<K>>,
-    /// How often an announcement or a survey said that there may be work.
+    /// How often an announcement or a survey showed that there may be work.
     wakes: AtomicU64,
 }
 
@@ -49,7 +52,7 @@ impl<K: QueueKey> QueueSource<K> {
         Self { name, survey, hub, keys: Mutex::default(), wakes: AtomicU64::new(0) }
     }
 
-    /// Somebody is about to wait for the key.
+    /// A fetch is about to wait under the key.
     pub(crate) fn meet(&self, key: &K) {
         let mut keys = self.keys();
         if keys.len() < KEYS_MAX && !keys.contains(key) {

@@ -94,10 +94,10 @@ statements! {
     PRUNE_EXECUTIONS = "admin/prune.sql" (TEXT, INT8, INT8);
 }
 
-/// What the heartbeat asks about turns.
+/// What the heartbeat reads about turns.
 pub(crate) const SURVEY_TURNS: Survey = Survey::new(include_str!("../sql/orchestrations/survey.sql"));
 
-/// What the heartbeat asks about activities.
+/// What the heartbeat reads about activities.
 pub(crate) const SURVEY_ACTIVITIES: Survey = Survey::new(include_str!("../sql/activities/survey.sql"));
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Runs statements, again when that helps.
+//! Runs statements, and tries again when that helps.
 //!
-//! Owns the way to the provider's schema. Promises that errors which pass by themselves (a
-//! failover, a deadlock, a full pool) are waited out, as long as the caller says; and that what
-//! might have been done is not done twice unless twice is the same as once.
+//! Owns the access to the provider's schema. Promises that errors which pass by themselves (a
+//! failover, a deadlock, a full pool) are waited out, as long as the caller allows; and that a
+//! statement which may have been done is repeated only if twice is the same as once.
 //!
 //! Next: [`crate::turns`], [`crate::activities`].
 
@@ -17,8 +17,8 @@ use tokio_postgres::Row;
 
 use crate::error::provider_error;
 
-/// How long reads and settlements are tried: longer than a failover takes. A lease that ends
-/// meanwhile ends the trying, because the statement itself says so.
+/// How long reads and settlements are tried: longer than a failover takes. A lock that ends
+/// meanwhile ends the attempts, because the statement then finds that the token is not held.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The tables of one provider.
@@ -37,7 +37,7 @@ pub(crate) struct Settled {
 
 impl Store {
     /// One try on a shared connection.
-    pub(crate) async fn look(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, DatabaseError> {
+    pub(crate) async fn attempt(&self, statement: &Statement, params: &[Param<'_>]) -> Result<Vec<Row>, DatabaseError> {
         self.database.acquire().await?.query(statement, params).await
     }
 
@@ -59,11 +59,11 @@ impl Store {
         statement: &Statement,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, ProviderError> {
-        let work = Idempotent(|| self.look(statement, params));
+        let work = Idempotent(|| self.attempt(statement, params));
         patient(patience).run(work).await.map_err(|error| provider_error(operation, &error))
     }
 
-    /// The same for a settlement: says also whether an earlier try may have done it, because its
+    /// The same for a settlement: also returns whether an earlier try may have done it, because its
     /// answer was lost.
     pub(crate) async fn settle(
         &self,
@@ -73,7 +73,7 @@ impl Store {
     ) -> Result<Settled, ProviderError> {
         let doubted = AtomicBool::new(false);
         let work = Idempotent(async || {
-            let done = self.look(statement, params).await;
+            let done = self.attempt(statement, params).await;
             if let Err(DatabaseError::Lost { .. } | DatabaseError::Timeout { .. }) = &done {
                 doubted.store(true, Ordering::Relaxed);
             }
@@ -83,14 +83,15 @@ impl Store {
         Ok(Settled { rows, doubted: doubted.into_inner() })
     }
 
-    /// For what must not be done twice: tried again only when it certainly was not done.
+    /// For what must not be done twice: tried again only after an error which proves that it was
+    /// not done.
     pub(crate) async fn once(
         &self,
         operation: &str,
         statement: &Statement,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, ProviderError> {
-        let work = Idempotent(async || match self.look(statement, params).await {
+        let work = Idempotent(async || match self.attempt(statement, params).await {
             Err(error @ (DatabaseError::Lost { .. } | DatabaseError::Timeout { .. })) => Ok(Err(error)),
             Err(error) => Err(error),
             Ok(rows) => Ok(Ok(rows)),

@@ -1,9 +1,9 @@
 //! The names of locks.
 //!
-//! A lock on a turn is named by its nonce and its instance, so that whoever holds it finds the one
-//! row it is about. To the runtime it is an opaque text.
+//! A lock on a turn is named by its nonce and its instance, so that a statement with the name finds
+//! the one row that is locked. To the runtime it is an opaque text.
 
-/// As many new names as asked for, known to nobody else.
+/// `count` new names that no other process can guess.
 pub(crate) fn nonces(count: usize) -> Vec<String> {
     (0..count).map(|_| format!("{:032x}", fastrand::u128(..))).collect()
 }
@@ -16,7 +16,7 @@ pub(crate) struct TurnToken {
 }
 
 impl TurnToken {
-    /// `None` for what was never given out by us.
+    /// `None` for a text that is no token of ours.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (nonce, instance) = text.split_once(':')?;
         Some(Self { nonce: nonce.to_owned(), instance: instance.to_owned() })

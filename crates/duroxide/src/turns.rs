@@ -1,8 +1,8 @@
 //! The queue of turns: instances that have messages.
 //!
 //! Owns the claim of instances for orchestration slots. Promises that an instance is held by one
-//! slot at a time, that the history it is given is newer than the claim, and that nothing that
-//! cannot be read is dropped in silence.
+//! slot at a time, that the slot gets the history as the last committed turn left it, and that
+//! nothing that cannot be read is dropped in silence.
 //!
 //! Next: [`item`], then [`settle`].
 
@@ -98,12 +98,12 @@ impl Queue for Turns {
 
     async fn claim(
         &self,
-        asked: &[(&TurnKey, usize)],
-        ask: &TurnRequest,
+        wanted: &[(&TurnKey, usize)],
+        request: &TurnRequest,
     ) -> Result<Vec<Claimed<Turn>>, ClaimFailed<Turn>> {
-        let mut claimed = Vec::with_capacity(asked.len());
-        for (key, want) in asked {
-            match self.claim_one(key, ask, *want).await {
+        let mut claimed = Vec::with_capacity(wanted.len());
+        for (key, want) in wanted {
+            match self.claim_one(key, request, *want).await {
                 Ok(one) => claimed.push(one),
                 Err(error) => return Err(ClaimFailed::after(claimed, error)),
             }
@@ -115,21 +115,26 @@ impl Queue for Turns {
         for turn in leases {
             let TurnToken { nonce, instance } = &turn.token;
             let params: [reveille::database::Param<'_>; 4] = [instance, nonce, &None::<f64>, &true];
-            if let Err(error) = self.store.look(&ABANDON_TURN, &params).await {
-                warn!(%error, ?instance, "could not give back a turn that nobody took, its lock will end by itself");
+            if let Err(error) = self.store.attempt(&ABANDON_TURN, &params).await {
+                warn!(%error, ?instance, "could not give back a turn that no slot got; its lock will end by itself");
             }
         }
     }
 }
 
 impl Turns {
-    async fn claim_one(&self, key: &TurnKey, ask: &TurnRequest, want: usize) -> Result<Claimed<Turn>, DatabaseError> {
+    async fn claim_one(
+        &self,
+        key: &TurnKey,
+        request: &TurnRequest,
+        want: usize,
+    ) -> Result<Claimed<Turn>, DatabaseError> {
         let (from, to) = key.versions.unzip();
         let mut tries = 0;
         loop {
             let (tokens, limit) = (nonces(want), signed(want as u64));
-            let params: [reveille::database::Param<'_>; 5] = [&tokens, &limit, &seconds(ask.lock), &from, &to];
-            let rows = self.store.look(&CLAIM_TURNS, &params).await?;
+            let params: [reveille::database::Param<'_>; 5] = [&tokens, &limit, &seconds(request.lock), &from, &to];
+            let rows = self.store.attempt(&CLAIM_TURNS, &params).await?;
             let Some(about) = rows.first() else { return Ok(Claimed::nothing()) };
             let (picked, contended) = (about.get::<_, i64>("number"), about.get("is_so"));
             let due = due(about.get("due_s"));
@@ -147,7 +152,7 @@ impl Turns {
     async fn read_again(&self, turns: Vec<Turn>, stale: Vec<TurnToken>) -> Result<Vec<Turn>, DatabaseError> {
         let (tokens, instances): (Vec<String>, Vec<String>) =
             stale.into_iter().map(|token| (token.nonce, token.instance)).unzip();
-        match self.store.look(&TURN_CONTENT, &[&tokens, &instances]).await {
+        match self.store.attempt(&TURN_CONTENT, &[&tokens, &instances]).await {
             Ok(rows) => Ok(fill(turns, &rows)),
             Err(error) => {
                 self.give_back(turns).await;

@@ -15,9 +15,9 @@ pub(crate) struct Message {
     pub(crate) text: String,
     /// When it becomes visible, in seconds since 1970; `None` for now.
     pub(crate) visible_at: Option<f64>,
-    /// It begins an execution, so its instance is no stranger.
+    /// It begins an execution, so its instance gets a mailbox.
     pub(crate) is_start: bool,
-    /// It is lost on an instance that was never started, as duroxide has it.
+    /// It is dropped if its instance was never started, as duroxide has it.
     pub(crate) is_event: bool,
 }
 

@@ -1,9 +1,11 @@
-//! The way from a queue to the slots that fetch from it.
+//! One queue of a provider, and how its fetches wait for work.
 //!
-//! Owns one queue's dispatcher and bell. Promises that a fetch which may wait is a demand: one look
-//! serves all of them, nobody polls, and whoever goes away keeps nothing. Without waiting, a fetch
-//! looks once, itself; what such a program does is announced all the same, because others may wait
-//! for it. The dispatcher starts with the first fetch: a program that only sends has none.
+//! `WorkQueue` joins the statements of a queue to the wake engine; it exists so that turns and
+//! activities wait, wake and are handed out in one way. Owns the queue's dispatcher and notifier.
+//! Promises that a fetch which may wait is a demand: one claim round serves all demands, none of
+//! them polls, and a fetch that goes away keeps nothing. With long polling off, a fetch makes one
+//! claim of its own; what such a program sends is announced all the same, because other programs
+//! may wait for it. The dispatcher starts with the first fetch: a program that only sends has none.
 //!
 //! Next: [`crate::provider`].
 
@@ -52,16 +54,16 @@ impl<Q: Queue> WorkQueue<Q> {
         &self,
         operation: &str,
         key: Q::Key,
-        ask: Q::Request,
+        request: Q::Request,
         wait: Duration,
     ) -> Result<Option<Q::Lease>, ProviderError> {
         self.context.serve();
         let Some(claims) = &self.claims else {
-            let claimed = self.queue.claim(&[(&key, 1)], &ask).await;
+            let claimed = self.queue.claim(&[(&key, 1)], &request).await;
             let claimed = claimed.map_err(|failed| provider_error(operation, &failed.error))?;
             let lease = claimed.into_iter().flat_map(|claimed| claimed.leases).next();
             if lease.is_some() {
-                self.leased(ask.lock());
+                self.leased(request.lock());
             }
             return Ok(lease);
         };
@@ -71,12 +73,12 @@ impl<Q: Queue> WorkQueue<Q> {
             _ => Patience::Now,
         };
         let failed = |why: String| Err(ProviderError::retryable(operation, why));
-        match self.handle(claims).request([key], ask, patience) {
+        match self.handle(claims).request([key], request, patience) {
             Err(refused) => failed(refused.to_string()),
             Ok(ticket) => match ticket.await {
                 Answer::Lease(lease) => Ok(Some(lease)),
                 Answer::Nothing => Ok(None),
-                Answer::Failed => failed("could not look for work".to_owned()),
+                Answer::Failed => failed("could not claim work".to_owned()),
                 Answer::Refused(refused) => failed(refused.to_string()),
                 Answer::Closed => failed("the provider is closing".to_owned()),
             },
@@ -104,8 +106,8 @@ impl<Q: Queue> WorkQueue<Q> {
         self.notifier.source().wakes()
     }
 
-    /// There may be work now, for this node alone: a turn ended, and its sender announced what
-    /// arrived meanwhile.
+    /// There may be work now, for this node alone: a turn ended, and the senders announced to the
+    /// others what arrived meanwhile.
     pub(crate) fn wake_here(&self, cause: Cause) {
         self.notifier.source().hub().wake_all(cause);
     }
@@ -124,8 +126,8 @@ impl<Q: Queue> WorkQueue<Q> {
     }
 }
 
-/// There may be work now, here and elsewhere. Counted also while nothing of this process waits: a
-/// turn that ends asks whether anything arrived meanwhile.
+/// There may be work now, here and elsewhere. Counted also while no fetch of this process waits: a
+/// turn that ends checks whether anything arrived meanwhile.
 fn announce<K: QueueKey>(notifier: &Notifier<QueueSource<K>>) {
     notifier.source().count();
     notifier.announce(&EveryKey, Cause::Pushed);

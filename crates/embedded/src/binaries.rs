@@ -1,8 +1,8 @@
 //! The PostgreSQL binaries a cluster is run with.
 //!
-//! Owns the search and the fetch. An existing cluster decides which major version is looked for; a
-//! new one takes the first supported version in the order option, `PATH`, usual directories, cache,
-//! so that what an administrator installed comes before what we fetched.
+//! Owns the search and the fetch. An existing cluster needs its own major version. A new one takes
+//! the first supported version in the order option, `PATH`, usual directories, cache, so that what
+//! an administrator installed comes before what we fetched.
 //!
 //! Next: [`crate::supervisor`].
 
@@ -81,7 +81,7 @@ impl Binaries {
     }
 }
 
-/// Looks at one directory. The error says what is wrong with it.
+/// Checks one directory. The error says what is wrong with it.
 fn probe(dir: &Path) -> Result<Binaries, String> {
     // Debian puts links into PATH, and initdb lies beside the real file only.
     let postgres = dir.join("postgres").canonicalize().map_err(|error| format!("no `postgres` in it ({error})"))?;

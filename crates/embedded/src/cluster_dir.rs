@@ -50,7 +50,7 @@ impl ClusterDir {
         Ok(dir)
     }
 
-    /// The directory as somebody left it; one that is not there is not made.
+    /// The directory as it is; one that is not there is not made.
     pub(crate) fn joined_or_left(path: &Path) -> io::Result<Self> {
         Ok(Self { base: path.canonicalize()? })
     }
@@ -148,7 +148,7 @@ impl ClusterDir {
         fs::read_to_string(self.pgdata().join("PG_VERSION")).ok()?.trim().parse().ok()
     }
 
-    /// What the pid file says. It may be stale: only a lock or the socket tells whether that server
+    /// What the pid file says. It may be stale: only a lock or the socket shows whether that server
     /// lives.
     pub(crate) fn postmaster(&self) -> Option<Postmaster> {
         parse_postmaster(&fs::read_to_string(self.pgdata().join("postmaster.pid")).ok()?)
@@ -204,8 +204,8 @@ pub(crate) fn make_private(dir: &Path, owner: Option<identity::RunAs>) -> Result
     Ok(())
 }
 
-/// In a directory anybody can write, such as /tmp, somebody else may have put theirs under our
-/// name.
+/// In a directory that all users can write, such as /tmp, another user may have made a directory of
+/// our name.
 fn refuse_planted(dir: &Path, owner: Option<identity::RunAs>) -> Result<(), EmbeddedError> {
     let found = fs::symlink_metadata(dir).map_err(EmbeddedError::file("inspect", dir))?;
     let ours = [Some(identity::effective_uid()), owner.map(|owner| owner.uid)];

@@ -69,15 +69,15 @@ pub fn run(
             eprintln!("reveille-postgres: {}", error.sentence());
             ExitCode::from(if error.is_unreachable() { UNREACHABLE } else { REFUSED })
         }
-        Err(Failure::Told) => ExitCode::from(REFUSED),
+        Err(Failure::Reported) => ExitCode::from(REFUSED),
     }
 }
 
 enum Failure {
     Use(lexopt::Error),
     Embedded(EmbeddedError),
-    /// Whoever started us was told on standard output.
-    Told,
+    /// Already reported on standard output, to the program that started us.
+    Reported,
 }
 
 impl From<lexopt::Error> for Failure {
@@ -130,7 +130,7 @@ fn options(
     let mut parser = Parser::from_args(arguments);
     let named = |name: &str| data_dir.clone().filter(|_| name == "REVEILLE_DATA_DIR").or_else(|| environment(name));
     let mut options = EmbeddedOptions::from_environment(named, program.iter().cloned())?;
-    options = options.on_progress(|news| eprintln!("reveille-postgres: {news}"));
+    options = options.on_progress(|progress| eprintln!("reveille-postgres: {progress}"));
     while let Some(argument) = parser.next()? {
         options = match argument {
             Arg::Long("data-dir") => options.data_dir(PathBuf::from(parser.value()?)),
@@ -152,8 +152,8 @@ fn options(
     Ok(options)
 }
 
-/// The value of `--data-dir`, ahead of everything else: whoever names one needs no home to have a
-/// default in.
+/// The value of `--data-dir`, ahead of everything else: a user without a home, where the default
+/// would be, can name one.
 fn named_data_dir(arguments: &[OsString]) -> Option<OsString> {
     let mut parser = Parser::from_args(arguments);
     let mut named = None;
@@ -179,7 +179,7 @@ fn keep_running(options: &EmbeddedOptions) -> Result<Infallible, Failure> {
 
 /// Ctrl-C and SIGTERM end this program however it was started: a shell without job control starts
 /// `command &` with SIGINT ignored, and then nothing but `kill -9` would stop the server. SIGHUP
-/// stays as it is: who ignores it (nohup) means that.
+/// stays as it is: a program started with nohup must ignore it.
 fn end_by_signals() {
     // A system that refuses handlers leaves the signals as they are, which usually end a program
     // too.
@@ -210,15 +210,15 @@ fn stand_guard(arguments: Vec<OsString>) -> Result<(), Failure> {
     guard(&duty).map_err(|error| {
         note(&error.sentence());
         print(&write_failure(&error));
-        Failure::Told
+        Failure::Reported
     })
 }
 
 /// A program that takes its signals on a thread of its own blocks them elsewhere, and children
 /// inherit that. Here those that end programs are blocked: the hang-up of a terminal or a shutdown
-/// that signals every process must not end the supervisor before its users, for then nobody would
-/// stop the server. The server sets its own mask when it can handle them; until then they wait, and
-/// none is lost.
+/// that signals every process must not end the supervisor before its users, for then no process
+/// would stop the server. The server sets its own mask when it can handle signals; until then they
+/// wait, and none is lost.
 fn take_signals() {
     let endings = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
     let _ = SigSet::all().thread_unblock();

@@ -18,12 +18,12 @@ use crate::{EmbeddedOptions, lock};
 use join::{Joined, join};
 use watch::{Membership, watch};
 
-/// How often a program that waits looks again. Starting and stopping take a tenth of a second or
+/// How often a program that waits checks again. Starting and stopping take a tenth of a second or
 /// more.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 
-/// A private PostgreSQL in use by this program. Dropping it gives it up; the server stops when
-/// nobody else uses it.
+/// A private PostgreSQL in use by this program. Dropping it gives it up; the server stops when no
+/// other program uses it.
 #[derive(Debug)]
 pub struct Embedded {
     dir: ClusterDir,
@@ -41,7 +41,7 @@ pub enum Closed {
     StillUp,
 }
 
-/// What a data directory holds, before anybody starts anything.
+/// What a data directory holds now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// No cluster, as far as this user can see.
@@ -53,8 +53,8 @@ pub enum Presence {
 }
 
 impl Embedded {
-    /// Looks at the data directory and changes nothing: for programs that must not make a cluster,
-    /// or start one.
+    /// Reads the data directory and changes nothing: for programs that must not make a cluster or
+    /// start one.
     pub fn presence(options: &EmbeddedOptions) -> Presence {
         let Ok(dir) = ClusterDir::joined_or_left(&options.data_dir) else { return Presence::Absent };
         match (dir.ready(), dir.major()) {
@@ -80,7 +80,7 @@ impl Embedded {
         self.dir.socket_dir()
     }
 
-    /// The port: part of the socket's name, and the TCP port if one was asked for.
+    /// The port: part of the socket's name, and the TCP port if one was chosen.
     pub fn port(&self) -> u16 {
         self.server.port
     }
@@ -112,7 +112,7 @@ impl Embedded {
         format!("host={host} port={} user=postgres dbname={}", self.port(), quoted(database))
     }
 
-    /// Gives the server up and, if nobody else uses it, waits until it is down, for at most
+    /// Gives the server up and, if no other program uses it, waits until it is down, for at most
     /// `patience`.
     pub fn close(mut self, patience: Duration) -> Result<Closed, EmbeddedError> {
         self.release();
@@ -128,7 +128,7 @@ impl Embedded {
             if others || began.elapsed() >= patience {
                 return Ok(Closed::StillUp);
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(CHECK_EVERY);
         }
     }
 

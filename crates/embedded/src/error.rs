@@ -19,7 +19,7 @@ pub enum EmbeddedError {
         install_command(*major)
     )]
     NoBinaries {
-        /// What was looked for, in words.
+        /// What was searched for, in words.
         wanted: String,
         /// The major version that was needed, if one was.
         major: Option<u32>,
@@ -117,7 +117,7 @@ pub enum EmbeddedError {
         closed: PathBuf,
     },
 
-    /// There is nobody to run the server as.
+    /// There is no user to run the server as.
     #[error(
         "PostgreSQL does not run as root, and there is no user {tried}; create one, or name one with REVEILLE_PG_USER"
     )]
@@ -227,7 +227,7 @@ pub enum EmbeddedError {
 
 impl EmbeddedError {
     /// Whether the server exists but did not come up: trying again may help. Everything else is a
-    /// refusal, which stays true until somebody changes something.
+    /// refusal, which stays true until its reason is removed.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::KeepsExiting { .. } | Self::Leftovers { .. } | Self::NotReady { .. } => true,

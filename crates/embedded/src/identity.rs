@@ -1,7 +1,7 @@
 //! Who runs the server.
 //!
-//! PostgreSQL refuses to run as root. An existing cluster is run by its owner, whoever starts it; a
-//! new one by the first candidate that exists and can reach its files.
+//! PostgreSQL refuses to run as root. An existing cluster is run by its owner, also when another
+//! user starts it; a new one by the first candidate that exists and can reach its files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -27,8 +27,8 @@ pub(crate) fn is_root() -> bool {
     geteuid().is_root()
 }
 
-/// Decides for the cluster `pgdata` and checks that whoever it is can enter all of `places`.
-/// `None`: this process's user.
+/// Decides which user runs the cluster `pgdata`, and checks that this user can enter all of
+/// `places`. `None`: this process's user.
 pub(crate) fn choose(
     options: &EmbeddedOptions,
     pgdata: &Path,

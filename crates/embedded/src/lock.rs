@@ -48,7 +48,7 @@ pub(crate) fn is_held(path: &Path) -> io::Result<bool> {
     Ok(!is_free)
 }
 
-/// Whether somebody holds the lock in share right now. Also true when somebody gives up an
+/// Whether a program holds the lock in share right now. Also true when a program gives up an
 /// exclusive one meanwhile.
 pub(crate) fn is_shared(path: &Path) -> io::Result<bool> {
     let file = open(path)?;
@@ -57,8 +57,8 @@ pub(crate) fn is_shared(path: &Path) -> io::Result<bool> {
     Ok(is_shared)
 }
 
-/// Which file it is. A lock on a file that was deleted, or replaced by another of its name, keeps
-/// nobody out.
+/// Which file it is. A lock on a file that was deleted, or replaced by another of its name,
+/// excludes no program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,

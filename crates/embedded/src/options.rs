@@ -14,8 +14,8 @@ use crate::{Places, identity};
 
 /// How a private PostgreSQL is found, made and run.
 ///
-/// Programs that share a data directory share one server, so the options of whoever starts it are
-/// the ones that hold.
+/// Programs that share a data directory share one server: the options of the program that starts it
+/// are the ones that hold.
 #[derive(Clone)]
 pub struct EmbeddedOptions {
     pub(crate) data_dir: PathBuf,
@@ -53,8 +53,8 @@ pub enum Durability {
     Disposable,
 }
 
-/// News of slow steps, for whoever waits at a terminal, and of a server that is down, for whoever
-/// reads the program's log.
+/// Reports a slow step, for a person who waits at a terminal, or that the server is down, for the
+/// program's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
@@ -204,8 +204,8 @@ impl EmbeddedOptions {
     }
 
     /// The user that runs the server of a new cluster when this process is root, by name. Default:
-    /// whoever called `sudo`, else `postgres`, else `nobody`. An existing cluster is run by its
-    /// owner.
+    /// the user who called `sudo`, else `postgres`, else `nobody`. An existing cluster is run by
+    /// its owner.
     #[must_use]
     pub fn run_as(mut self, user: impl Into<String>) -> Self {
         self.run_as = Some(user.into());
@@ -242,7 +242,7 @@ impl EmbeddedOptions {
         self
     }
 
-    /// Called with news of slow steps. Default: silence.
+    /// Called at each [`Progress`]. Default: nothing is reported.
     #[must_use]
     pub fn on_progress(mut self, report: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
         self.progress = Arc::new(report);

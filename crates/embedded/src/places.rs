@@ -1,4 +1,4 @@
-//! Where things live when nobody says otherwise.
+//! Where data and binaries are kept by default.
 //!
 //! Knows the conventions of the platforms; reads no environment itself, so that every rule can be
 //! tested.

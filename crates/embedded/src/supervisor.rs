@@ -1,7 +1,7 @@
 //! The process that is the parent of postgres.
 //!
-//! Seen from a program, here: a child that is started with its [`Duty`] and leaves, sooner or
-//! later, with a word on its standard output if it failed. Seen from inside: [`mod@guard`].
+//! This file is the program's side: it starts a child with its [`Duty`], and reads from the child's
+//! standard output why it failed, if it did. The child's side is [`mod@guard`].
 
 mod duty;
 mod guard;
@@ -34,7 +34,7 @@ pub(crate) struct Supervisor {
 pub(crate) enum End {
     /// Another one was in charge already, or the server had no more users.
     Left,
-    /// It had no time to say anything.
+    /// It reported nothing: it was killed.
     Killed(ExitStatus),
 }
 
@@ -58,8 +58,8 @@ impl Supervisor {
         let [program, leading @ ..] = options.supervisor.as_slice() else {
             return Err(EmbeddedError::BadSupervisor);
         };
-        // A process group of its own, or Ctrl-C at the program would end the server under everybody
-        // else.
+        // A process group of its own, or Ctrl-C at this program would end the server under the
+        // others.
         let mut command = Command::new(program);
         command.args(leading).arg("supervise").args(duty.arguments()).current_dir("/").process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(logs::append(&dir.supervisor_log())?);
@@ -92,7 +92,7 @@ impl Supervisor {
     }
 }
 
-/// How a supervisor that fails tells the program that started it.
+/// What a supervisor that fails sends to the program that started it.
 pub(crate) fn write_failure(error: &EmbeddedError) -> String {
     let kind = if error.is_unreachable() { "unreachable" } else { "refused" };
     format!("{kind}: {}", error.sentence())
@@ -114,12 +114,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_arrives_as_it_was_told() {
-        let full = EmbeddedError::DiskFull { dir: "/d: with a colon".into() };
+    fn a_failure_arrives_as_it_was_sent() {
+        let sent = EmbeddedError::DiskFull { dir: "/d: with a colon".into() };
 
-        let heard = read_failure(&write_failure(&full)).unwrap();
+        let received = read_failure(&write_failure(&sent)).unwrap();
 
-        assert_eq!(heard.to_string(), full.to_string());
-        assert!(!heard.is_unreachable());
+        assert_eq!(received.to_string(), sent.to_string());
+        assert!(!received.is_unreachable());
     }
 }

@@ -1,13 +1,13 @@
-//! A lane: what many callers ask at once becomes one statement.
+//! A batcher sends the requests of many callers as one statement.
 //!
-//! Owns a queue of requests and one connection. Promises natural batches: what arrives while a
-//! batch is in flight forms the next one, so that nobody waits for company and no timer runs; that
-//! one bad item fails alone; that a connection which was lost is replaced, and the batch tried
-//! again on the new one. Refuses nothing but what comes after the end: whoever asks for more than
-//! there is room for waits. Knows no statement of its users: see [`Work`].
+//! Owns a queue of requests and one connection. Promises natural batches: requests that arrive
+//! while a batch is in flight form the next one, so no request waits for others and no timer runs.
+//! Promises also that one bad item fails alone, and that a lost connection is replaced and its
+//! batch tried again. Refuses only requests that come after the end; a caller with more than there
+//! is room for waits. Knows no statement of its users: see [`Work`].
 //!
-//! Next: `task`, the task behind it; then `messages::push`, `jobs::enqueue` and the two `settle`,
-//! which say what a batch does.
+//! Next: `task`, which gathers and runs the batches; then `messages::push`, `jobs::enqueue` and the
+//! two `settle`, which say what a batch does.
 
 mod counts;
 mod statements;
@@ -27,13 +27,13 @@ pub(crate) use statements::ALL as STATEMENTS;
 pub(crate) use task::interrupts;
 use task::{BatcherTask, Request};
 
-/// What a lane does with a batch.
+/// What a batcher does with a batch.
 pub(crate) trait Work: Send + Sync + 'static {
-    /// One thing asked for.
+    /// One thing to do.
     type Item: Send + 'static;
-    /// What became of it.
+    /// The result of an item.
     type Answer: Send + 'static;
-    /// What its callers hear when it was not done.
+    /// What callers get for an item that was not done.
     type Error: From<Undone> + Send + 'static;
 
     /// About how many bytes an item takes on its way.
@@ -52,9 +52,9 @@ pub(crate) trait Work: Send + Sync + 'static {
         passing || interrupts(error)
     }
 
-    /// Do all of it, and answer in the order of the items. After an error the items come back and
-    /// are tried again, some of them or all, when that may help: whoever was interrupted must then
-    /// find out what took effect, and notes in the items that there is something to find out.
+    /// Do all items, and answer in their order. After an error the items come back and are tried
+    /// again, some of them or all, when that may help. An attempt that was interrupted notes this
+    /// in its items, so that the next attempt finds out what took effect.
     fn run(
         &self,
         connection: &mut Connection,
@@ -83,21 +83,20 @@ impl From<Undone> for DatabaseError {
     }
 }
 
-/// How much at once, and what follows what.
+/// Limits and order of batches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatcherOptions {
     /// Items in a batch.
     pub(crate) items_max: usize,
     /// Bytes in a batch, unless its first item alone has more.
     pub(crate) bytes_max: usize,
-    /// Bytes of everything that waits or is in flight: who brings more waits outside.
+    /// Bytes of all items that wait or are in flight. A caller with more waits before the queue.
     pub(crate) room: usize,
     /// How often a batch is tried.
     pub(crate) attempts: u32,
-    /// Whether what comes after something that was not done is not done either, because its order
-    /// is promised.
+    /// Whether items that follow a failed one fail too, because their order is promised.
     pub(crate) in_order: bool,
-    /// What becomes of requests that the end finds waiting.
+    /// What happens to requests that wait at the end.
     pub(crate) at_end: AtEnd,
 }
 
@@ -114,7 +113,7 @@ impl Default for BatcherOptions {
     }
 }
 
-/// What becomes of requests that the end finds waiting.
+/// What happens to requests that wait at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtEnd {
     /// They are refused, and nothing is tried again.
@@ -123,7 +122,7 @@ pub(crate) enum AtEnd {
     Finish,
 }
 
-/// Where a lane stands: its name, its database, and with whom it ends.
+/// The name of a batcher, its database, and what ends it.
 #[derive(Debug, Clone)]
 pub(crate) struct Post {
     /// What the operator sees in `pg_stat_activity`.
@@ -133,12 +132,12 @@ pub(crate) struct Post {
     pub(crate) end: CancellationToken,
 }
 
-/// Requests that may wait inside; the rest waits at the door, without having been looked at.
+/// Requests in the queue; further callers wait before it.
 const REQUESTS_MAX: usize = 4096;
 /// Room is counted in pieces of this many bytes.
 const PIECE: usize = 1024;
 
-/// The way in. Its task starts with the first request, and ends with its post.
+/// Takes requests. Its task starts with the first one, and ends when its post says so.
 pub(crate) struct Batcher<W: Work> {
     post: Post,
     requests: mpsc::Sender<Request<W>>,
@@ -157,13 +156,13 @@ impl<W: Work> Batcher<W> {
         Self { post, requests, room: Arc::new(Semaphore::new(pieces)), pieces, task: Mutex::new(Some(task)), counts }
     }
 
-    /// What it has done so far.
+    /// What this batcher has done so far.
     pub(crate) fn figures(&self) -> BatcherFigures {
         self.counts.read(self.post.name)
     }
 
-    /// Have these done, and wait for what became of each. A caller that goes away leaves its items
-    /// to their course.
+    /// Queue the items, and wait for the result of each. They are done also when the caller goes
+    /// away.
     pub(crate) async fn send(&self, items: Vec<W::Item>) -> Vec<Result<W::Answer, W::Error>> {
         let count = items.len();
         let ended = || std::iter::repeat_with(|| Err(Undone::Ended.into())).take(count).collect();
@@ -194,6 +193,6 @@ impl<W: Work> Batcher<W> {
 
 impl<W: Work> fmt::Debug for Batcher<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lane").field("name", &self.post.name).finish_non_exhaustive()
+        f.debug_struct("Batcher").field("name", &self.post.name).finish_non_exhaustive()
     }
 }

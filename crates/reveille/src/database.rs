@@ -1,14 +1,14 @@
-//! The ground everything stands on: connections, schema and statements of one PostgreSQL database.
+//! Connections, schema and statements of one PostgreSQL database.
 //!
 //! Owns every connection of this process to that database: a few shared by callers, one for each
-//! lane that asks. Promises sessions that may write, under READ COMMITTED, with limits on
+//! batcher that asks. Promises sessions that may write, under READ COMMITTED, with limits on
 //! statements and locks; errors that say in one sentence what is true and what to do; and a
 //! [`close`](Database::close) that leaves nothing behind. Refuses servers and schemas it does not
 //! understand. Knows nothing of messages and jobs: what they keep here is listed in
 //! `crate::schema`. Reads no environment; the only files it reads are the root certificates of the
 //! system or of `sslrootcert`.
 //!
-//! Read on in the order of a connection's life: [`options`](DatabaseOptions), `address`, `tls`,
+//! Next, in the order of a connection's life: [`options`](DatabaseOptions), `address`, `tls`,
 //! `connector`, `driver`, [`connection`](Connection), [`transaction`](Transaction), `resolve`;
 //! beside it `statement`, `migrate`.
 
@@ -106,14 +106,14 @@ impl Database {
         let settings = options.settings()?;
         let loading = tokio::task::spawn_blocking(|| Shared::load(settings));
         let shared = Arc::new(loading.await.map_err(|_| DatabaseError::Closed)??);
-        let looked = Self::look(Arc::clone(&shared)).await;
-        if looked.is_err() {
+        let opened = Self::open(Arc::clone(&shared)).await;
+        if opened.is_err() {
             close_all(&shared).await;
         }
-        looked
+        opened
     }
 
-    async fn look(shared: Arc<Shared>) -> Result<Self, DatabaseError> {
+    async fn open(shared: Arc<Shared>) -> Result<Self, DatabaseError> {
         let pool = Pool::new(Arc::clone(&shared))?;
         let connection = pool.get().await?;
         let version = connection.version().await?;
@@ -143,8 +143,8 @@ impl Database {
         Ok(Self { shared, pool, ..self.clone() })
     }
 
-    /// A connection of the caller's own, for a lane. Not limited by the pool; it lives until it is
-    /// dropped, breaks, or the database is closed. When it broke, ask again.
+    /// A connection of the caller's own, for a batcher. Not limited by the pool; it lives until it
+    /// is dropped, breaks, or the database is closed. When it broke, ask again.
     pub async fn connection(&self, purpose: Purpose) -> Result<Connection, DatabaseError> {
         self.shared.connect(purpose).await
     }
@@ -161,8 +161,8 @@ impl Database {
         self.pool.get_for_administration().await
     }
 
-    /// Whether PostgreSQL answers, on a connection of its own that is opened by the first question
-    /// and kept.
+    /// Whether PostgreSQL answers, on a connection of its own that the first call opens and that is
+    /// kept.
     pub async fn ping(&self) -> Result<(), DatabaseError> {
         self.probe.ping().await
     }
@@ -200,18 +200,19 @@ impl Database {
         self.wake.register(source)
     }
 
-    /// Tells the other nodes of this schema that there is work.
+    /// Sends hints to the other nodes of this schema.
     pub fn broadcaster(&self) -> Broadcaster {
         self.wake.broadcaster()
     }
 
-    /// The channel on which the nodes of this schema talk. A producer that is no node may say
-    /// `hint`, a line break, and one line for each key: the source's name, a space, the key.
+    /// The channel on which the nodes of this schema exchange hints. A producer that is no node may
+    /// notify it with `hint`, a line break, and one line for each key: the source's name, a space,
+    /// the key.
     pub fn hint_channel(&self) -> &str {
         self.wake.channel()
     }
 
-    /// How often the heartbeat asks what is due; it looks twice as far ahead.
+    /// How often the heartbeat reads the next due times; it reads twice as far ahead.
     pub(crate) fn heartbeat(&self) -> std::time::Duration {
         self.shared.settings.heartbeat
     }
@@ -226,8 +227,8 @@ impl Database {
         self.wake.figures()
     }
 
-    /// Close every connection, also those that lanes own. What is in flight has five seconds to
-    /// finish; what is asked for later is refused with [`DatabaseError::Closed`].
+    /// Close every connection, also those that batchers own. What is in flight has five seconds to
+    /// finish; later requests are refused with [`DatabaseError::Closed`].
     pub async fn close(&self) {
         self.wake.broadcaster().flush().await;
         self.pool.close();

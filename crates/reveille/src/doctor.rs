@@ -1,9 +1,9 @@
-//! The doctor's questions: read-only, bounded, each answered in a sentence.
+//! The doctor's checks: read-only, bounded, each answered in a sentence.
 //!
-//! Promises an answer to every question even when another one fails, and no question that takes
-//! longer than a few seconds. Returns facts for programs and findings for people.
+//! Promises an answer to every check even when another one fails, and no check that takes longer
+//! than a few seconds. Returns facts for programs and findings for people.
 //!
-//! Next: [`listen`], [`clock`], [`holders`], [`room`], [`books`].
+//! Next: [`listen`], [`clock`], [`holders`], [`room`], [`undelivered`].
 
 use std::time::Duration;
 
@@ -14,13 +14,12 @@ use crate::database::connector::Purpose;
 use crate::database::durability::Durability;
 use crate::database::error::DatabaseError;
 use crate::database::options::DatabaseOptions;
-pub(crate) use books::stranded;
 pub use finding::{Finding, Verdict};
 pub use holders::XminHolder;
 pub use room::ConnectionCounts;
 pub(crate) use statements::ALL as STATEMENTS;
+pub(crate) use undelivered::stranded;
 
-mod books;
 mod clock;
 mod finding;
 mod holders;
@@ -28,11 +27,12 @@ mod listen;
 mod room;
 mod schema;
 mod statements;
+mod undelivered;
 
-/// How long one question may take.
+/// How long one check may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What to hold the facts against.
+/// What the facts are compared with.
 #[derive(Debug, Clone)]
 pub struct ExamineOptions {
     connections_needed: u32,
@@ -59,7 +59,7 @@ impl ExamineOptions {
         self
     }
 
-    /// How long somebody may keep dead rows from being removed before it is worth a word.
+    /// How long a session may keep dead rows from being removed before the doctor warns.
     ///
     /// Default: 5 min. Zero: every holder is named.
     #[must_use]
@@ -68,7 +68,7 @@ impl ExamineOptions {
         self
     }
 
-    /// How far the clocks may be apart; nothing depends on it, but people compare logs.
+    /// How far the clocks may be apart. Nothing depends on it, but people compare logs.
     ///
     /// Default: 1 s. Zero: any difference beyond the round trip counts.
     #[must_use]
@@ -78,7 +78,7 @@ impl ExamineOptions {
     }
 }
 
-/// What was measured; `None` where the question failed.
+/// What was measured; `None` where the check failed.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// The server's version.
@@ -91,14 +91,14 @@ pub struct Facts {
     pub listen_echo: Option<Duration>,
     /// How many seconds the database's clock is ahead of ours; negative if behind.
     pub clock_ahead_seconds: Option<f64>,
-    /// Who keeps dead rows from being removed, worst first.
+    /// What keeps dead rows from being removed, worst first.
     pub xmin_holders: Option<Vec<XminHolder>>,
     /// How full the queue of notifications is, from 0 to 1.
     pub notify_queue: Option<f64>,
     /// Connections allowed and in use.
     pub connections: Option<ConnectionCounts>,
-    /// Places whose messages nothing would ever bring to their group; `None` also when that takes
-    /// too long to read.
+    /// Partitions with undelivered messages that no consumer will be woken for; `None` also when
+    /// that takes too long to read.
     pub stranded: Option<i64>,
 }
 
@@ -107,7 +107,7 @@ pub struct Facts {
 pub struct Examination {
     /// For programs.
     pub facts: Facts,
-    /// For people, in the order asked.
+    /// For people, in the order of the checks.
     pub findings: Vec<Finding>,
 }
 
@@ -155,17 +155,16 @@ pub(crate) async fn examine(database: &Database, options: &ExamineOptions) -> Ex
         seen.findings.push(room::judge_connections(counts, options.connections_needed));
         seen.facts.connections = Some(counts);
     }
-    // The last one: it may cost the connection. Without our tables there is nothing to be stranded
-    // in.
-    if usable && let Some(stranded) = seen.ask("stranded", books::stranded_in_time(&connection)).await {
-        seen.findings.push(books::judge(stranded));
+    // The last one: it may cost the connection. Without our tables there is nothing to check.
+    if usable && let Some(stranded) = seen.ask("stranded", undelivered::stranded_in_time(&connection)).await {
+        seen.findings.push(undelivered::judge(stranded));
         seen.facts.stranded = stranded;
     }
     seen
 }
 
 impl Examination {
-    /// The answer to a question, or a finding that there is none.
+    /// The answer to a check, or a finding that there is none.
     async fn ask<T>(
         &mut self,
         name: &'static str,
@@ -174,7 +173,7 @@ impl Examination {
         let finding = match timeout(PATIENCE, Box::pin(question)).await {
             Ok(Ok(answer)) => return Some(answer),
             Ok(Err(error)) => Finding::unanswered(name, &error),
-            Err(_) => Finding::fail(name, format!("no answer within {PATIENCE:?}"), "look for locks and load"),
+            Err(_) => Finding::fail(name, format!("no answer within {PATIENCE:?}"), "check for locks and load"),
         };
         self.findings.push(finding);
         None

@@ -1,8 +1,7 @@
 //! Figures as a page that Prometheus reads (its text format 0.0.4).
 //!
-//! Owns the page and its order. The counting is done where things happen, in plain atomics; a page
-//! is filled from a reading of them when somebody asks for it, so that nothing is paid for it in
-//! between. The spelling is `prometheus`'s.
+//! Owns the page and its order. The counting is done where things happen, in plain atomics; a
+//! request for the page reads them, and costs nothing in between. The spelling is `prometheus`'s.
 
 use std::time::Duration;
 
@@ -14,8 +13,8 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A page that is being filled.
 ///
-/// A family whose name ends with `_total` is of counters, as Prometheus wants counters to be
-/// called; any other is of gauges. A family without series is left out.
+/// A family whose name ends with `_total` has counters, as Prometheus wants; any other has gauges.
+/// A family without series is left out.
 #[derive(Debug, Default)]
 pub struct Exposition(Vec<MetricFamily>);
 
@@ -57,7 +56,7 @@ impl Exposition {
     /// The page.
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(8192);
-        // Refused would be families without a name or without series, and none of those gets in.
+        // Only families without a name or without series are refused, and there are none.
         let _ = TextEncoder::new().encode_utf8(&self.0, &mut text);
         text
     }

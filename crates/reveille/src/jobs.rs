@@ -2,12 +2,12 @@
 //! until it is done, or dead.
 //!
 //! Owns everything between an enqueue and a job's end. Promises that a job exists exactly if the
-//! transaction that enqueued it was committed; that it is run at least once, by one worker at a
-//! time as far as the books go; that a worker which lost its lease records nothing; and that
-//! whatever makes a job claimable wakes a worker. Idle workers cost the heartbeat and nothing else.
+//! transaction that enqueued it was committed; that it is run at least once, and leased to one
+//! worker at a time; that a worker which lost its lease records nothing; and that everything that
+//! makes a job claimable wakes a worker. Idle workers cost the heartbeat and nothing else.
 //!
-//! The path: [`enqueue`](Jobs::enqueue) → commit → `notifier` (hint and ring) → `claim` (look) →
-//! [`Worker`] → `settle`.
+//! The path: [`enqueue`](Jobs::enqueue) → commit → `notifier` (wake-up and hint) → `claim` (claim
+//! round) → [`Worker`] → `settle`.
 
 mod backoff;
 mod context;
@@ -81,8 +81,8 @@ struct Parts {
 }
 
 impl Jobs {
-    /// On a database whose schema is up to date. Opens no connection yet: each part does with its
-    /// first work.
+    /// On a database whose schema is up to date. Opens no connection yet: each part opens its own
+    /// with its first work.
     pub fn open(database: &Database, options: JobsOptions) -> Self {
         let (context, runner) = JobsContext::new(database, options);
         let context = Arc::new(context);
@@ -102,8 +102,9 @@ impl Jobs {
         self.parts.context.reporter.figures.read(self.database().hint_channel())
     }
 
-    /// Ends in order: workers that were not drained stop at once and give back what they hold; what
-    /// was asked for is finished, and the other processes are told of it. The database stays open.
+    /// Ends in order: workers that were not drained stop at once and give back the jobs they hold;
+    /// requests that were made are finished, and their hints sent to the other processes. The
+    /// database stays open.
     pub async fn close(&self) {
         let context = &self.parts.context;
         context.service.close().await;

@@ -12,7 +12,6 @@ pub mod jobs;
 pub mod messages;
 pub mod moment;
 mod node;
-mod rest;
 mod schema;
 pub mod service;
 

@@ -1,12 +1,12 @@
-//! Messages: queues of ordered partitions, read by consumer groups, each at its own place.
+//! Messages: queues of ordered partitions, read by consumer groups, each at its own position.
 //!
-//! Owns everything between a push and its last ack. Promises that a push which was answered is
-//! durable and is seen by every group, in the order of its partition; that a lease which was lost
-//! settles nothing; and that whoever waits is woken by whatever makes something ready. Knows no
-//! HTTP: a server is one more caller.
+//! Owns everything between a push and its last ack. Promises that an answered push is durable and
+//! is seen by every group, in the order of its partition; that a lost lease settles nothing; and
+//! that whatever makes a message ready wakes the consumers that wait for it. Knows no HTTP: a
+//! server is one more caller.
 //!
-//! The path: [`push`](Messages::push) → commit → `notifier` (hint and ring) → [`pop`](Messages::pop)
-//! (look, claim) → deliver → [`settle`](Messages::settle).
+//! The path: [`push`](Messages::push) → commit → notifier (wakes here, sends hints) →
+//! [`pop`](Messages::pop) (a claim round) → deliver → [`settle`](Messages::settle).
 
 mod catalog;
 mod context;
@@ -91,8 +91,8 @@ impl Messages {
     pub const CONNECTIONS: usize =
         push::BATCHERS.len() + push::MAKERS.len() + settle::BATCHERS.len() + pop::CONNECTION_NAMES.len();
 
-    /// On a database whose schema is up to date. Opens no connection yet: each lane does with its
-    /// first work.
+    /// On a database whose schema is up to date. Opens no connection yet: each batcher does with
+    /// its first work.
     pub fn new(database: &Database, options: MessagesOptions) -> Self {
         let (context, runner) = MessagesContext::new(database, options);
         let context = Arc::new(context);
@@ -108,8 +108,8 @@ impl Messages {
         &self.parts.context.database
     }
 
-    /// Ends in order: whoever waits gets [`MessagesError::Closed`], what is in flight is finished,
-    /// and the other nodes are told of it. The database stays open.
+    /// Ends in order: waiting pops get [`MessagesError::Closed`], what is in flight is finished,
+    /// and hints about it are sent to the other nodes. The database stays open.
     pub async fn close(&self) {
         self.parts.context.service.close().await;
         self.parts.context.notifier.flush().await;

@@ -15,7 +15,7 @@ const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 const SECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(0));
 const MICROSECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 const DAY: u32 = 86_400;
-/// Bytes of the longest way to write one, and some.
+/// Bytes of the longest way to write one, and a few more.
 const TEXT_MAX: usize = 64;
 
 /// With microseconds, as PostgreSQL keeps them: `2026-05-16T10:20:30.123456Z`. Beyond the year 9999

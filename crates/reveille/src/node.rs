@@ -1,15 +1,15 @@
-//! Wakes this process for what happens in the database, and others for what happens here.
+//! Wakes this process for work that other nodes commit, and other nodes for work of this process.
 //!
 //! Owns the node's row, the LISTEN connection with its heartbeat, and the broadcaster. Started by
-//! the first source of work that is registered; a script that only pushes has none of it but the
-//! broadcaster. Knows no table: see [`WorkSource`].
+//! the first source of work that is registered; a script that only pushes has only the broadcaster.
+//! Knows no table: see [`WorkSource`].
 //!
 //! ```text
 //!   this node                                          another node
-//!   commit ──► hub.ring (at once, in memory)
-//!      └─────► broadcaster ── NOTIFY, coalesced ──► listener ──► inbox ──► hub.ring
+//!   commit ──► hub.wake (at once, in memory)
+//!      └─────► broadcaster ── NOTIFY, coalesced ──► listener ──► inbox ──► hub.wake
 //!                                                 ▲
-//!              heartbeat, every 12 s: I live · echo · who else lives · what is ready or due next
+//!          heartbeat, every 12 s: this node lives · echo · other nodes · work ready or due next
 //! ```
 //!
 //! Next: [`work_source`], [`listener`], [`heartbeat`], [`broadcaster`].
@@ -58,10 +58,10 @@ use crate::database::shared::Shared;
 
 /// Between attempts to connect.
 const RECONNECT: Pauses = Pauses::after_one_at_once(Duration::from_millis(50), Duration::from_secs(5));
-/// What panics once may panic always: not in a loop.
+/// Between a panic and the restart, since the panic may repeat.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// What a process needs to be woken and to wake others.
+/// Everything by which a process is woken and wakes others.
 #[derive(Debug)]
 pub(crate) struct Service {
     shared: Arc<Shared>,
@@ -73,7 +73,7 @@ pub(crate) struct Service {
     listening: OnceLock<()>,
 }
 
-/// Who and where this node is.
+/// The identity of this node, and its channel.
 #[derive(Debug)]
 struct Node {
     id: NodeId,
@@ -83,8 +83,7 @@ struct Node {
 }
 
 impl Node {
-    /// After how long without a heartbeat a node counts as gone: two may be missed, and a little
-    /// more.
+    /// A node without a heartbeat for so long counts as gone: it may miss two, and a little more.
     fn silence(&self) -> Duration {
         self.heartbeat.mul_f64(2.5)
     }
@@ -117,8 +116,8 @@ impl Service {
             let listen = move || Listener::new(Arc::clone(&service)).run(end.clone());
             self.shared.tasks.spawn(supervised("listener", closing.clone(), listen));
             let (service, end) = (Arc::clone(self), closing.clone());
-            let ring = move || inbox::run(Arc::clone(&service), end.clone());
-            self.shared.tasks.spawn(supervised("inbox", closing.clone(), ring));
+            let wake = move || inbox::run(Arc::clone(&service), end.clone());
+            self.shared.tasks.spawn(supervised("inbox", closing.clone(), wake));
         });
         Registration { service: Arc::clone(self), number }
     }
@@ -141,17 +140,17 @@ impl Service {
 }
 
 /// Runs a part of the service until it returns, and again when it panicked in a source's or an
-/// observer's code: a part that died unnoticed would leave everybody asleep.
+/// observer's code: a part that died unnoticed would leave all waiting consumers asleep.
 async fn supervised<F: Future<Output = ()>>(part: &'static str, closing: CancellationToken, start: impl Fn() -> F) {
     while AssertUnwindSafe(async { start().await }).catch_unwind().await.is_err() {
-        error!(part, retry_in = ?AFTER_PANIC, "a part of the wake service panicked, starting it anew");
+        error!(part, retry_in = ?AFTER_PANIC, "a part of the wake service panicked, restarting it");
         let _ = closing.run_until_cancelled(tokio::time::sleep(AFTER_PANIC)).await;
     }
 }
 
 /// Keeps a source of work registered; dropping it ends that.
 #[derive(Debug)]
-#[must_use = "the source is rung only while its registration lives"]
+#[must_use = "the source is woken only while its registration lives"]
 pub struct Registration {
     service: Arc<Service>,
     number: u64,

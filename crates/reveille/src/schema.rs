@@ -124,8 +124,7 @@ impl Database {
         let mut connection = self.acquire().await?;
         match (Migrator { connection: &mut connection, source: &OURS }).status().await {
             Ok(status) => status.not_retired(),
-            // A user without rights on the schema learns of that from the statement that needs
-            // them.
+            // A user without rights on the schema gets the error of the statement that needs them.
             Err(DatabaseError::Permission { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -176,7 +175,7 @@ mod tests {
     #[test]
     fn functions_are_not_planned_on_every_call_and_quote_their_bodies_as_ours() {
         for function in OURS.functions {
-            // Such a one becomes part of the statement that calls it.
+            // PostgreSQL makes such a function part of the statement that calls it.
             let inlined = function.sql.contains("\nreturns table (") && function.sql.contains("\nstable\n");
             let planned = function.sql.contains("language sql") && !inlined;
             assert!(!planned, "{} would be planned on every call", function.name);
@@ -189,8 +188,8 @@ mod tests {
     #[test]
     fn every_file_begins_with_its_contract() {
         for statement in statements() {
-            assert!(statement.sql.starts_with("-- "), "{} says not what it does", statement.name);
-            assert!(statement.sql.contains("\n-- locks:"), "{} says not what it locks", statement.name);
+            assert!(statement.sql.starts_with("-- "), "{} does not say what it does", statement.name);
+            assert!(statement.sql.contains("\n-- locks:"), "{} does not say what it locks", statement.name);
         }
     }
 

@@ -2,19 +2,20 @@
 //! once.
 //!
 //! Messages, jobs and the orchestrations of `reveille-duroxide` are built from these parts; an
-//! application needs none of them. A service is a [`WorkSource`] (what is waited for), a
-//! [`Source`](reveille_wake::Source) (how it is claimed), and around them:
+//! application needs none of them. A service is a [`WorkSource`] (what consumers wait for), a
+//! [`Source`](reveille_wake::Source) (how work is claimed), and around them:
 //!
 //! ```text
 //!   commit ──► Notifier ──► sources of this process ──► Claims: hub ─► dispatcher ─► demands
 //!                 └───────► broadcaster ──► other nodes
 //! ```
 //!
-//! Next: `context`, `notifier`, `claims`, `lost_claims`, `upkeep`.
+//! Next: `context`, `notifier`, `claims`, `lost_claims`, `low_water`, `upkeep`.
 
 mod claims;
 mod context;
 pub(crate) mod lost_claims;
+pub(crate) mod low_water;
 mod notifier;
 pub(crate) mod upkeep;
 

@@ -1,8 +1,8 @@
 //! The routes of queues, in the words of Queen MQ's clients.
 //!
-//! Each file is one kind of request: it reads what was said, calls one verb of the library, and
-//! writes what came of it. Holds no queue logic. What differs from Queen is told in
-//! `docs/compatibility.md`.
+//! Each file is one kind of request: it parses the request, calls one verb of the library, and
+//! writes the result. Holds no queue logic. `docs/compatibility.md` lists the differences from
+//! Queen.
 
 mod ack;
 mod answer;
@@ -25,30 +25,30 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{delete, get, post};
 
+use crate::context::Context;
 use crate::problem::Problem;
 use crate::router::NO_METHOD;
-use crate::service::Service;
 
 const POP: &str = "/api/v1/pop";
 
-/// Whether what is asked for there waits for messages, and so has a deadline of its own.
+/// Whether a request to this path may wait for messages, and so has a deadline of its own.
 pub(crate) fn may_wait(path: &str) -> bool {
     path.starts_with(POP)
 }
 
-pub(crate) fn routes() -> Router<Arc<Service>> {
+pub(crate) fn routes() -> Router<Arc<Context>> {
     prompt().merge(waiting())
 }
 
-/// [`may_wait`] knows them by their beginning.
-fn waiting() -> Router<Arc<Service>> {
+/// [`may_wait`] recognises these routes by the beginning of their path.
+fn waiting() -> Router<Arc<Context>> {
     Router::new()
         .route(POP, get(pop::space).head(no_head))
         .route("/api/v1/pop/queue/{queue}", get(pop::queue).head(no_head))
         .route("/api/v1/pop/queue/{queue}/partition/{partition}", get(pop::partition).head(no_head))
 }
 
-fn prompt() -> Router<Arc<Service>> {
+fn prompt() -> Router<Arc<Context>> {
     Router::new()
         .route("/api/v1/push", post(push::push))
         .route("/api/v1/ack", post(ack::one))
@@ -89,7 +89,7 @@ fn prompt() -> Router<Arc<Service>> {
         .route("/metrics/prometheus", get(metrics::metrics))
 }
 
-/// Without this, whoever asks for the head alone would be leased messages that it never sees.
+/// Without this, a HEAD request would lease messages whose client never sees them.
 async fn no_head() -> Problem {
     NO_METHOD
 }

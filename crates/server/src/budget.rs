@@ -1,4 +1,4 @@
-//! How many bytes may be on their way at once.
+//! A limit on the bytes that all requests hold in memory together.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ pub(crate) struct Budget {
     pieces: usize,
 }
 
-/// Bytes that were taken from a budget; they go back when this is dropped.
+/// Bytes that were taken from a budget; dropping the share gives them back.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     permit: Option<OwnedSemaphorePermit>,
-    /// Paid for, but not used up yet.
+    /// Bytes of the permit that are not used yet.
     left: usize,
 }
 
@@ -29,8 +29,8 @@ impl Budget {
         Self { room: Arc::new(Semaphore::new(pieces)), pieces }
     }
 
-    /// Add to a share; `false` when there is no room for it. What is larger than the whole budget
-    /// gets through alone.
+    /// Adds bytes to a share; `false` when there is no room for them. A share that is larger than
+    /// the whole budget is allowed when it is the only one.
     pub(crate) fn take(&self, share: &mut Share, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(share.left).filter(|more| *more > 0) else {
             share.left -= bytes;
@@ -49,7 +49,7 @@ impl Budget {
         true
     }
 
-    /// What there is, for what cannot be refused any more.
+    /// All the room there is, for an answer that cannot be refused any more.
     pub(crate) fn take_what_is_left(&self) -> Share {
         let left = u32::try_from(self.room.available_permits()).unwrap_or(u32::MAX);
         Share { permit: Arc::clone(&self.room).try_acquire_many_owned(left).ok(), left: 0 }
@@ -88,7 +88,7 @@ mod tests {
         let bytes = held(vec![0; 9 * PIECE], share);
         let tail = bytes.slice(5..6);
         drop(bytes);
-        assert_eq!(budget.taken(), 9 * PIECE, "a part of them is still on its way");
+        assert_eq!(budget.taken(), 9 * PIECE, "a slice of them is still held");
         drop(tail);
 
         assert_eq!(budget.taken(), 0);

@@ -1,13 +1,13 @@
 //! The socket of one client, shared by hyper, which reads requests and writes answers, and by a pop
 //! that waits for a message.
 //!
-//! hyper does not see that a client is gone while bytes lie behind its request: they may be the
-//! next request. So a waiting pop reads on for itself, into a small buffer from which hyper reads
-//! later. Promises that the end of a client is noticed whatever lies before it, that bytes are seen
-//! once and in their order, and that a client which was refused in the middle of a body gets to see
-//! why.
+//! hyper does not notice that a client has left while unread bytes follow its request: they may be
+//! the next request. So a waiting pop reads ahead into a small buffer, from which hyper reads
+//! later. Promises that a client's end is noticed whatever bytes precede it, that hyper reads each
+//! byte once and in order, and that a client which is refused in the middle of a body receives the
+//! answer.
 //!
-//! Next: [`crate::connection`] owns both halves, [`crate::front`] asks whether a client has left.
+//! Next: [`crate::connection`] owns both halves, [`crate::http_service`] waits for a client's end.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -23,10 +23,10 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-/// How much is kept of what comes behind a pop that waits. A client that sends more is not waited
-/// for, because its end would lie behind bytes that nobody reads.
+/// Bytes that are kept of what a client sends behind its waiting pop. The pop of a client that
+/// sends more ends, because the client's end would lie behind bytes that nothing reads.
 const AHEAD_MAX: usize = 16 * 1024;
-/// What is read at once.
+/// Bytes of one read.
 const PIECE: usize = 4096;
 
 /// The socket as hyper uses it.
@@ -43,13 +43,13 @@ pub(crate) struct Client(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     writing: OwnedWriteHalf,
-    /// What was read of the bytes behind a waiting pop.
+    /// Bytes that were read behind a waiting pop.
     ahead: Mutex<Vec<u8>>,
-    /// Whether a part of what it sends is left where it is.
+    /// Whether bytes of the client stay unread, because it was refused.
     unread: AtomicBool,
 }
 
-/// What reading on came to.
+/// The result of reading ahead.
 enum Ahead {
     Nothing,
     End,
@@ -92,32 +92,32 @@ impl Client {
         }
     }
 
-    /// What it still sends will be read by nobody: hear it out before the socket is closed.
+    /// No route will read the rest of what the client sends: discard it before closing the socket.
     pub(crate) fn leave_unread(&self) {
         self.0.unread.store(true, Ordering::Relaxed);
     }
 
-    /// Everything it sent so far was read, so that a connection which goes on after a refusal is
-    /// closed as any other.
+    /// Everything the client sent so far was read: a connection that goes on after a refusal is
+    /// closed like any other.
     pub(crate) fn was_read(&self) {
         self.0.unread.store(false, Ordering::Relaxed);
     }
 
-    /// Read and drop what the client still sends after its answer, within bounds. Closing a socket
-    /// with unread bytes resets the connection, and a client that sends before it reads would then
-    /// see the reset and never its answer. Whoever asks again meanwhile sees that nothing is
-    /// answered any more.
-    pub(crate) async fn hear_out(&self, time: Duration, most: usize) {
+    /// Reads and drops what the client still sends after its answer, within bounds. Closing a
+    /// socket with unread bytes resets the connection, and a client that sends before it reads
+    /// would then see the reset and never its answer. Our sending side is closed first, so a client
+    /// that sends another request sees that it gets no answer.
+    pub(crate) async fn discard_rest(&self, time: Duration, most: usize) {
         if !self.0.unread.load(Ordering::Relaxed) {
             return;
         }
         let _ = shutdown(self.stream().as_raw_fd(), Shutdown::Write);
         let all = async {
-            let mut heard = 0;
-            while heard < most && self.stream().readable().await.is_ok() {
+            let mut discarded = 0;
+            while discarded < most && self.stream().readable().await.is_ok() {
                 match self.stream().try_read(&mut [0; 4 * PIECE]) {
                     Ok(0) => return,
-                    Ok(read) => heard += read,
+                    Ok(read) => discarded += read,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(_) => return,
                 }
@@ -163,8 +163,8 @@ impl AsyncRead for Socket {
             return Poll::Ready(Ok(()));
         }
         drop(ahead);
-        // Not by way of the client: this half knows without asking the system when a socket has
-        // been read empty.
+        // Not through the client: this half knows without a system call that the socket has been
+        // read empty.
         Pin::new(&mut self.reading).poll_read(cx, buf)
     }
 }
@@ -225,18 +225,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn more_than_is_kept_counts_as_leaving_and_is_heard_out() {
+    async fn more_than_is_kept_counts_as_leaving_and_is_discarded() {
         let (mut theirs, client, socket) = connected().await;
         let sending = async {
             theirs.write_all(&vec![1; 8 << 20]).await.unwrap();
             drop(theirs);
         };
-        let hearing = async {
+        let discarding = async {
             client.left().await;
-            client.hear_out(Duration::from_secs(20), usize::MAX).await;
+            client.discard_rest(Duration::from_secs(20), usize::MAX).await;
         };
 
-        tokio::join!(sending, hearing);
+        tokio::join!(sending, discarding);
 
         assert!(client.ahead().len() <= AHEAD_MAX + PIECE);
         drop(socket);

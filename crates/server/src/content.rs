@@ -1,8 +1,8 @@
 //! What kind of body a request may have.
 //!
-//! A body that has any bytes is JSON and says so. Without this a page of any origin could send one
-//! without asking first: what a form can send, browsers send for everybody. An encoding that we
-//! would not undo is refused, not taken for what it hides.
+//! A body that has any bytes must be declared as JSON. Without this a page of any origin could send
+//! one without a preflight: browsers send whatever a form can send. A content-encoding is refused,
+//! because we would not decode it.
 
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
 use axum::http::{HeaderValue, StatusCode};
@@ -18,7 +18,7 @@ pub(crate) const NOT_JSON: Problem = Problem::new(
 const ENCODED: Problem = Problem::new(
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     "unknown_encoding",
-    "bodies are read as they are: send it without content-encoding",
+    "bodies are not decoded: send it without content-encoding",
 );
 const OTHERWISE_TRANSFERRED: Problem = Problem::new(
     StatusCode::NOT_IMPLEMENTED,
@@ -26,31 +26,31 @@ const OTHERWISE_TRANSFERRED: Problem = Problem::new(
     "the only transfer-encoding that is understood is chunked",
 );
 
-/// What the head says about the body.
+/// What the request head declares the body to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum Declared {
     Json,
-    /// Nothing, or something else: it must have no bytes.
+    /// Nothing, or something else: the body must have no bytes.
     Other,
 }
 
-/// Refuses what need not be read to be refused.
-pub(crate) fn judge(headers: &HeaderMap, body: &impl Body) -> Result<Said, Problem> {
-    // The parser takes every list that ends with chunked for chunked alone.
+/// Refuses a body whose headers are reason enough.
+pub(crate) fn judge(headers: &HeaderMap, body: &impl Body) -> Result<Declared, Problem> {
+    // hyper treats every list that ends with chunked as chunked alone.
     if headers.get_all(TRANSFER_ENCODING).iter().any(|value| !is(value, "chunked")) {
         return Err(OTHERWISE_TRANSFERRED);
     }
     if body.is_end_stream() {
-        return Ok(Said::Other);
+        return Ok(Declared::Other);
     }
     if headers.get(CONTENT_ENCODING).is_some_and(|value| !is(value, "identity")) {
         return Err(ENCODED);
     }
     if headers.get(CONTENT_TYPE).is_some_and(is_json) {
-        return Ok(Said::Json);
+        return Ok(Declared::Json);
     }
-    // Of chunks nobody knows yet whether there are any bytes in them.
-    if body.size_hint().lower() > 0 { Err(NOT_JSON) } else { Ok(Said::Other) }
+    // A chunked body may still turn out to be empty.
+    if body.size_hint().lower() > 0 { Err(NOT_JSON) } else { Ok(Declared::Other) }
 }
 
 fn is(value: &HeaderValue, word: &str) -> bool {

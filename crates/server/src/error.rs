@@ -1,4 +1,4 @@
-//! Why a server does not listen, each in one sentence that says what to do.
+//! Why a server cannot listen. Each error says in one sentence what to do.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ pub enum ServerError {
     /// The options cannot be used; every fault is listed.
     #[error("the HTTP options cannot be used: {}", .0.join("; "))]
     Options(Vec<&'static str>),
-    /// Whoever can reach the address could read and empty every queue.
+    /// Every machine that can reach the address could read and empty every queue.
     #[error(
         "{address} can be reached from other machines, and there is no authentication yet: listen on a loopback address \
          such as 127.0.0.1:{}, and let a proxy that authenticates lead to it", .address.port()

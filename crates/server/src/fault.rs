@@ -1,8 +1,8 @@
-//! What the library could not do, in the words of HTTP.
+//! Translates errors of the library into HTTP.
 //!
-//! Promises that a fault of the request is a 4xx with a sentence about the request, that whatever
-//! may pass by itself is a 429 or 503, and that nothing about our insides leaves the house: what an
-//! operator needs is in the log.
+//! Promises that a fault of the request is a 4xx with a sentence about the request, that a fault
+//! which may pass by itself is a 429 or 503, and that an answer shows nothing internal: details for
+//! operators are in the log.
 
 use axum::http::StatusCode;
 use reveille::database::DatabaseError;
@@ -11,8 +11,8 @@ use tracing::{debug, error};
 
 use crate::problem::Problem;
 
-// The consumers of Queen's Python client end on every error whose sentence does not speak of a
-// connection or a timeout; on those that do, they wait a second and ask again.
+// The consumers of Queen's Python client end on every error whose sentence does not contain
+// "connection" or "timeout"; after the others they wait a second and try again.
 pub(crate) const DATABASE_AWAY: Problem = Problem::new(
     StatusCode::SERVICE_UNAVAILABLE,
     "database_unavailable",
@@ -55,7 +55,7 @@ impl From<MessagesError> for Problem {
             MessagesError::Overloaded(_) => return OVERLOADED,
             MessagesError::Closed => return CLOSING,
             MessagesError::Unavailable(why) => {
-                debug!(why, "looks for messages fail");
+                debug!(why, "claim rounds fail");
                 return DATABASE_AWAY;
             }
             other => {
@@ -72,14 +72,14 @@ fn of_database(error: &DatabaseError) -> Problem {
         DatabaseError::Data { .. } => REFUSED_VALUES,
         DatabaseError::UnknownOutcome { .. } => UNKNOWN_OUTCOME,
         DatabaseError::Closed => CLOSING,
-        // The database is well; it is we who have too much to ask it.
+        // The database is well; this process has too many requests for it.
         DatabaseError::Busy { .. } => {
             debug!(%error, "all connections for callers are busy");
             OVERLOADED
         }
-        // Set right by whoever runs the database; until then nothing works, and clients may wait
-        // for it. Before what passes by itself: a standby may be promoted, or may be the wrong
-        // address for ever, and then the log must say so.
+        // An operator has to repair this; until then nothing works, and clients may wait for it.
+        // This arm stands before the transient errors: a standby may be promoted, or may be the
+        // wrong address for ever, and then the log must say so.
         DatabaseError::ReadOnly { .. } | DatabaseError::Refused { .. } | DatabaseError::MissingDatabase { .. } => {
             error!(%error, "the database cannot be used");
             DATABASE_AWAY

@@ -1,6 +1,6 @@
-//! What this server counts, all since it was started.
+//! The counters of this server, all since it was started.
 //!
-//! Owns the counters of the doors, and those of the wake engine as an observer of it. Next:
+//! Owns the counters of the HTTP interface, and those of the wake engine, which it observes. Next:
 //! [`crate::api::metrics`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +50,7 @@ impl Drop for Going<'_> {
 /// Bounds of the histogram, in seconds.
 const BUCKETS: [f64; 12] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
 
-/// Everything that is counted.
+/// All counters of a server.
 #[derive(Debug)]
 pub(crate) struct Figures {
     pub(crate) started: Instant,
@@ -71,21 +71,21 @@ pub(crate) struct Figures {
     pub(crate) transactions: Counter,
     pub(crate) transactions_refused: Counter,
     pub(crate) overloaded: Counter,
-    /// Requests whose route panicked: each is a defect.
+    /// Requests whose route panicked. Each is a bug.
     pub(crate) panics: Counter,
     pub(crate) parked: Ongoing,
     pub(crate) wake: Counters,
-    /// From a ring that found somebody waiting to the end of the next look.
+    /// From a wake-up that found a waiting demand to the end of the next claim round.
     pub(crate) wake_latency: Histogram,
-    pub(crate) looked_keys: Counter,
-    /// When the oldest ring that no look followed yet came, in microseconds since the start; zero
-    /// for none.
-    rung_at: AtomicU64,
+    pub(crate) round_keys: Counter,
+    /// When the oldest wake-up came that no claim round has followed yet, in microseconds since the
+    /// start; zero for none.
+    woken_at: AtomicU64,
 }
 
 impl Default for Figures {
     fn default() -> Self {
-        let help = "From a ring to the end of the look it caused.";
+        let help = "From a wake-up to the end of the claim round it caused.";
         let latency = HistogramOpts::new("reveille_wake_latency_seconds", help).buckets(BUCKETS.to_vec());
         Self {
             started: Instant::now(),
@@ -110,15 +110,15 @@ impl Default for Figures {
             parked: Ongoing::default(),
             wake: Counters::default(),
             wake_latency: Histogram::with_opts(latency).expect("the bounds rise, and the name is letters"),
-            looked_keys: Counter::default(),
-            rung_at: AtomicU64::new(0),
+            round_keys: Counter::default(),
+            woken_at: AtomicU64::new(0),
         }
     }
 }
 
 impl Figures {
-    /// Looks that found something.
-    pub(crate) fn fruitful_looks(&self) -> u64 {
+    /// Claim rounds that found something.
+    pub(crate) fn fruitful_rounds(&self) -> u64 {
         self.wake.rounds(Outcome::Filled) + self.wake.rounds(Outcome::UnderFilled)
     }
 
@@ -132,14 +132,14 @@ impl Observer for Figures {
         self.wake.observe(event);
         match event {
             Event::Woken { woken, .. } if *woken > 0 => {
-                // Kept if there is one already: the oldest ring has waited longest.
-                let _ = self.rung_at.compare_exchange(0, self.now_us(), Ordering::Relaxed, Ordering::Relaxed);
+                // An earlier wake-up is kept: it has waited longest.
+                let _ = self.woken_at.compare_exchange(0, self.now_us(), Ordering::Relaxed, Ordering::Relaxed);
             }
             Event::RoundEnded { keys, .. } => {
-                self.looked_keys.add(*keys);
-                let rung_at = self.rung_at.swap(0, Ordering::Relaxed);
-                if rung_at != 0 {
-                    let us = self.now_us().saturating_sub(rung_at);
+                self.round_keys.add(*keys);
+                let woken_at = self.woken_at.swap(0, Ordering::Relaxed);
+                if woken_at != 0 {
+                    let us = self.now_us().saturating_sub(woken_at);
                     self.wake_latency.observe(Duration::from_micros(us).as_secs_f64());
                 }
             }
@@ -155,22 +155,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_after_a_ring_is_timed_once() {
+    fn a_claim_round_after_a_wake_up_is_timed_once() {
         let figures = Figures::default();
         let woken = |woken| Event::Woken { cause: Cause::Pushed, woken };
-        let looked = Event::RoundEnded { cause: Cause::Pushed, outcome: Outcome::Filled, keys: 3 };
+        let round = Event::RoundEnded { cause: Cause::Pushed, outcome: Outcome::Filled, keys: 3 };
 
         figures.observe(&woken(0));
-        figures.observe(&looked);
+        figures.observe(&round);
         assert_eq!(figures.wake_latency.get_sample_count(), 0, "nobody waited");
         figures.observe(&woken(1));
         figures.observe(&woken(1));
-        figures.observe(&looked);
-        figures.observe(&looked);
+        figures.observe(&round);
+        figures.observe(&round);
 
         assert_eq!(figures.wake_latency.get_sample_count(), 1);
         assert_eq!(
-            (figures.wake.wakes(Cause::Pushed), figures.fruitful_looks(), figures.looked_keys.read()),
+            (figures.wake.wakes(Cause::Pushed), figures.fruitful_rounds(), figures.round_keys.read()),
             (3, 3, 9)
         );
     }

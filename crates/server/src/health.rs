@@ -1,9 +1,9 @@
-//! Three answers about ourselves: alive, ready, and both in the words of Queen MQ.
+//! Three health checks: alive, ready, and both in the format of Queen MQ.
 //!
 //! `livez` never touches the database: a node that restarts because PostgreSQL is away makes things
-//! worse. The other two ask [`crate::prober`], which asks the database at most once a second
-//! however many probes there are, on a connection that nothing else uses: a node whose callers are
-//! slow is not a node without a database.
+//! worse. The other two use [`crate::prober`], which sends the database at most one query a second
+//! however many probes there are. The query has a connection of its own, so a node with slow
+//! callers does not count as a node without a database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tracing::debug;
 
+use crate::context::Context;
 use crate::problem::{Problem, come_back_later};
-use crate::service::Service;
 
-/// A probe gives up after a few seconds; it should hear "no" before that.
+/// A load balancer's probe gives up after a few seconds; it should get a "no" before that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const NOT_READY: Problem =
@@ -30,16 +30,16 @@ pub(crate) async fn livez() -> Json<Value> {
     Json(json!({ "status": "alive" }))
 }
 
-pub(crate) async fn readyz(State(service): State<Arc<Service>>) -> Response {
-    if service.readiness.is_ready().await {
+pub(crate) async fn readyz(State(context): State<Arc<Context>>) -> Response {
+    if context.readiness.is_ready().await {
         Json(json!({ "status": "ready" })).into_response()
     } else {
         NOT_READY.into_response()
     }
 }
 
-pub(crate) async fn health(State(service): State<Arc<Service>>) -> Response {
-    let ready = service.readiness.is_ready().await;
+pub(crate) async fn health(State(context): State<Arc<Context>>) -> Response {
+    let ready = context.readiness.is_ready().await;
     let (status, database) = if ready { ("healthy", "connected") } else { ("unhealthy", "disconnected") };
     let body = Json(json!({
         "status": status,
@@ -50,26 +50,26 @@ pub(crate) async fn health(State(service): State<Arc<Service>>) -> Response {
     if ready { body.into_response() } else { come_back_later(body) }
 }
 
-/// Asks the database whether it is there.
+/// Checks whether the database answers.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct DatabaseProbe {
     database: Database,
 }
 
-pub(crate) fn look(database: Database) -> Look {
-    Look { database }
-}
+impl DatabaseProbe {
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
+    }
 
-impl crate::prober::Probe for Look {
-    async fn answers(&self) -> bool {
-        // A connection that died unnoticed says nothing about the database: a second one is asked.
-        let twice = async { self.database.ping().await.is_ok() || Self::told(self.database.ping().await) };
-        timeout(PATIENCE, twice).await.unwrap_or(false)
+    fn is_ok_or_log(answer: Result<(), DatabaseError>) -> bool {
+        answer.inspect_err(|error| debug!(%error, "the database did not answer a probe")).is_ok()
     }
 }
 
-impl Look {
-    fn told(answer: Result<(), DatabaseError>) -> bool {
-        answer.inspect_err(|error| debug!(%error, "the database did not answer a probe")).is_ok()
+impl crate::prober::Probe for DatabaseProbe {
+    async fn answers(&self) -> bool {
+        // One connection may have died unnoticed while the database is well: a second one is tried.
+        let twice = async { self.database.ping().await.is_ok() || Self::is_ok_or_log(self.database.ping().await) };
+        timeout(PATIENCE, twice).await.unwrap_or(false)
     }
 }

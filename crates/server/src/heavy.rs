@@ -1,15 +1,15 @@
-//! Work that takes long leaves the threads that serve everybody.
+//! Keeps long computations off the threads that serve all clients.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
-/// Up to here parsing or spelling takes less than handing the thread's other tasks to another one
-/// would gain.
+/// Below this size parsing or serialising is cheaper than moving the thread's other tasks to
+/// another thread.
 const LARGE: usize = 256 * 1024;
 
-/// Parse or spell about so many bytes. Without this the requests that share a thread with a large
-/// one wait for it, and whoever asks whether the server lives hears nothing. A runtime of one
-/// thread has no other to hand them to.
+/// Parses or serialises about so many bytes. Without this the requests that share a thread with a
+/// large one wait for it, and health checks get no answer. A runtime with one thread has no other
+/// to move them to.
 pub(crate) fn heavy<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let elsewhere =
         || Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);

@@ -1,41 +1,41 @@
 //! Reveille over HTTP.
 //!
-//! The door is thin: it parses, calls the library and renders. It holds no SQL and no queue logic.
-//! What it owns is its sockets: who may connect, how long they may dawdle, how much they may send,
-//! and how they are let go at the end.
+//! This interface is thin: it parses, calls the library and renders. It holds no SQL and no queue
+//! logic. It owns its sockets: who may connect, how slow a client may be, how much it may send, and
+//! how clients are disconnected at shutdown.
 //!
 //! ```text
-//!  ServerOptions ─bind─► Door ─serve─► Server ─run─► accept ─► connection ─► front ─► origin
-//!                                       │                ─► body_door ─► router ─► api, health
-//!                                       └────► ServerHandle: the address, the open connections
+//!  ServerOptions ─bind─► BoundServer ─serve─► Server ─run─► accept ─► connection ─► http_service
+//!                                              │        ─► origin ─► request_body ─► router ─► api
+//!                                              └────► ServerHandle: address, open connections
 //! ```
 //!
-//! Modules in the order of a request's way.
+//! Modules in the order in which a request passes them.
 
 mod error;
 mod open_files;
 mod options;
 mod server;
 
-mod bad_heads;
+mod bad_requests;
 mod client;
 mod connection;
 mod stall;
 
-mod body_door;
 mod budget;
 mod content;
-mod front;
+mod http_service;
 mod origin;
 mod problem;
+mod request_body;
 mod router;
 mod scales;
 
 mod api;
+mod context;
 mod fault;
 mod figures;
 mod heavy;
-mod service;
 mod wire;
 
 mod health;
@@ -43,4 +43,4 @@ mod prober;
 
 pub use error::ServerError;
 pub use options::ServerOptions;
-pub use server::{Door, Server, ServerHandle};
+pub use server::{BoundServer, Server, ServerHandle};

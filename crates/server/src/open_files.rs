@@ -3,14 +3,14 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tracing::{debug, info, warn};
 
-/// For the database, the logs, and whoever embeds us.
+/// For the database, the logs, and a program that embeds the server.
 const OTHERS: u64 = 256;
-/// Where the limit leaves next to nothing beside the others, clients get at least one of so many.
+/// Under a very low limit clients get at least one file of so many.
 const AT_LEAST_OF: u64 = 8;
 
-/// Raise our own limit on open files as far as is needed and allowed, and tell how many connections
-/// there is room for. A server with more clients than files could open no connection to its
-/// database, and a new client would hear nothing at all.
+/// Raises this process's limit on open files as far as needed and allowed, and returns how many
+/// connections it has room for. A server with more clients than files could open no connection to
+/// its database, and a new client would get no answer at all.
 pub(crate) fn make_room(connections: usize) -> usize {
     let needed = connections as u64 + OTHERS;
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return connections };
@@ -34,7 +34,7 @@ pub(crate) fn make_room(connections: usize) -> usize {
             limit,
             asked = connections,
             connections = room,
-            "fewer clients may connect: the limit on open files is lower"
+            "fewer clients may connect, because the limit on open files is lower"
         );
     }
     room

@@ -1,4 +1,4 @@
-//! What a caller chooses about the HTTP door.
+//! The options of the HTTP interface.
 //!
 //! Next: [`ServerOptions::bind`] opens the socket, [`crate::Server::run`] serves it.
 
@@ -14,11 +14,11 @@ use tokio::net::TcpListener;
 
 pub(crate) use limits::Limits;
 
+use crate::context::PopDefaults;
 use crate::error::ServerError;
 use crate::open_files;
 use crate::origin::Callers;
-use crate::server::{Door, Server, ServerHandle};
-use crate::service::PopDefaults;
+use crate::server::{BoundServer, Server, ServerHandle};
 
 /// Where to listen, and what clients may cost.
 #[derive(Debug, Clone)]
@@ -51,8 +51,8 @@ impl ServerOptions {
         self
     }
 
-    /// How many clients may be connected. One more is told to come back later. Fewer, where the
-    /// limit on open files is lower.
+    /// How many clients may be connected. One more gets a 503 with `retry-after`. Fewer may connect
+    /// where the limit on open files is lower.
     ///
     /// Default: 20000 connections. Zero is refused, and so is more than a million.
     #[must_use]
@@ -61,8 +61,8 @@ impl ServerOptions {
         self
     }
 
-    /// How long a client has for the head of its next request, from the moment it connected or got
-    /// its last answer. So this is also how long an idle connection stays open.
+    /// How long a client has to send its next request head, from the moment it connected or got its
+    /// last answer. So this is also how long an idle connection stays open.
     ///
     /// Default: 30 s. Zero is refused.
     #[must_use]
@@ -71,7 +71,7 @@ impl ServerOptions {
         self
     }
 
-    /// How long a client has for the body of a request.
+    /// How long a client has to send the body of a request.
     ///
     /// Default: 30 s. Zero is refused.
     #[must_use]
@@ -80,8 +80,8 @@ impl ServerOptions {
         self
     }
 
-    /// How long a client has for each mebibyte of an answer that waits for it, or for the rest of
-    /// it if that is less.
+    /// How long a client has to take each mebibyte of a waiting answer, or the rest of the answer
+    /// if that is less.
     ///
     /// Default: 30 s. Zero is refused.
     #[must_use]
@@ -99,8 +99,8 @@ impl ServerOptions {
         self
     }
 
-    /// How many bytes of bodies may be in memory at once, and how many of answers that their
-    /// clients have not taken yet. Beyond it clients are told to come back.
+    /// How many bytes of request bodies may be in memory at once, and how many of answers that
+    /// their clients have not taken yet. Requests beyond it are refused with 429.
     ///
     /// Default: 256 MiB each. Zero counts as one kilobyte.
     #[must_use]
@@ -109,9 +109,9 @@ impl ServerOptions {
         self
     }
 
-    /// How many pops may wait at once. One more is told to come back. A tenth of the connections,
-    /// and at least one, is kept for those who do not wait: more waiters than the others have room
-    /// for count as so many.
+    /// How many pops may wait at once. One more is refused with 429. A tenth of the connections,
+    /// and at least one, is reserved for requests that do not wait: this limit is lowered to what
+    /// the other connections have room for.
     ///
     /// Default: 18000. Zero is refused.
     #[must_use]
@@ -120,7 +120,7 @@ impl ServerOptions {
         self
     }
 
-    /// How long anything but a waiting pop may take once its body is there.
+    /// How long a request other than a waiting pop may take after its body was read.
     ///
     /// Default: 30 s. Zero is refused.
     #[must_use]
@@ -129,7 +129,7 @@ impl ServerOptions {
         self
     }
 
-    /// How long a pop may wait. One that asks for more waits so long.
+    /// How long a pop may wait at most; a longer timeout is shortened to this.
     ///
     /// Default: 5 min. Zero: no pop waits.
     #[must_use]
@@ -138,7 +138,7 @@ impl ServerOptions {
         self
     }
 
-    /// How long a pop waits that does not say.
+    /// How long a waiting pop waits that names no timeout.
     ///
     /// Default: 30 s. Zero: such a pop does not wait.
     #[must_use]
@@ -147,7 +147,7 @@ impl ServerOptions {
         self
     }
 
-    /// How many messages a pop brings that does not say.
+    /// How many messages a pop may bring that names no batch size.
     ///
     /// Default: 1. Zero counts as one.
     #[must_use]
@@ -156,16 +156,16 @@ impl ServerOptions {
         self
     }
 
-    /// Where a consumer group begins whose first pop does not say.
+    /// Where a consumer group begins whose first pop names no subscription.
     ///
-    /// Default: with everything there is.
+    /// Default: with all stored messages.
     #[must_use]
     pub fn subscription(mut self, subscription: Subscription) -> Self {
         self.defaults.subscription = subscription;
         self
     }
 
-    /// How long requests in flight have to finish after shutdown began.
+    /// How long running requests have to finish after shutdown began.
     ///
     /// Default: 10 s. Zero: they are cut off at once.
     #[must_use]
@@ -174,7 +174,7 @@ impl ServerOptions {
         self
     }
 
-    /// Check every option, without opening anything.
+    /// Checks every option, without opening anything.
     pub fn check(&self) -> Result<(), ServerError> {
         let faults: Vec<&'static str> = self.limits.faults().into_iter().chain(self.callers.faults()).collect();
         if !faults.is_empty() {
@@ -186,26 +186,26 @@ impl ServerOptions {
         Ok(())
     }
 
-    /// Open the door, and let nobody in yet: a taken port is found before anything dear is done.
-    /// Clients that come meanwhile wait.
-    pub async fn bind(mut self) -> Result<Door, ServerError> {
+    /// Opens the socket and answers no client yet, so that a taken port is found before anything
+    /// expensive is done. Clients that connect meanwhile wait.
+    pub async fn bind(mut self) -> Result<BoundServer, ServerError> {
         self.check()?;
         self.limits.max_connections = open_files::make_room(self.limits.max_connections);
-        self.limits.keep_seats();
+        self.limits.reserve_connections();
         let listener = TcpListener::bind(self.listen).await.map_err(ServerError::binding(self.listen))?;
         let address = listener.local_addr().map_err(ServerError::binding(self.listen))?;
-        Ok(Door { listener, address, limits: self.limits, defaults: self.defaults, callers: self.callers })
+        Ok(BoundServer { listener, address, limits: self.limits, defaults: self.defaults, callers: self.callers })
     }
 }
 
-impl Door {
-    /// The address, with the port that was found when any was asked for.
+impl BoundServer {
+    /// The address, with the port that the system chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A server of the queues of this database behind the door. How many may wait is up to the
-    /// server's own options.
+    /// A server of the queues of this database on this socket. The server's own options limit how
+    /// many pops may wait, whatever `messages` says.
     pub fn serve(self, database: &Database, messages: MessagesOptions) -> (Server, ServerHandle) {
         Server::new(self, database, messages)
     }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_others_can_reach_is_refused_in_words() {
+    fn an_address_that_others_can_reach_is_refused_with_advice() {
         for listen in ["0.0.0.0:6632", "[::]:6632", "192.168.1.5:6632", "[::ffff:10.0.0.1]:6632"] {
             let sentence = refused(listen);
             assert!(sentence.contains("no authentication yet"), "{sentence}");

@@ -1,11 +1,11 @@
-//! Who may ask: judged by the head of a request, before anything of its body is read.
+//! Whose requests are answered: decided by the request head, before any of the body is read.
 //!
 //! There is no authentication yet, and a browser reaches loopback for every page it shows. So a
-//! page of another origin must be able to do nothing here, neither by asking us directly nor by a
-//! name of its own that it has bound to our address. Programs need nothing: whoever can open a
-//! socket is a client, and only browsers say whose page asks.
+//! page of another origin must be able to do nothing here, neither by a request to our address nor
+//! by a name of its own that resolves to it. Programs need nothing: every program that can open a
+//! socket is a client, and only browsers send the origin of a page.
 //!
-//! Judged by `Host`, `Sec-Fetch-Site`, `Sec-Fetch-Dest` and `Origin`, which a page cannot choose.
+//! Decided by `Host`, `Sec-Fetch-Site`, `Sec-Fetch-Dest` and `Origin`, which a page cannot choose.
 //! Never by `Sec-Fetch-Mode` or the user agent: Node's fetch sends both and is no browser.
 //!
 //! Next: [`crate::content`] judges the body's type, [`crate::router::only_reads`] says where a link
@@ -20,30 +20,31 @@ use axum::http::{HeaderMap, Method, StatusCode, Version};
 
 use crate::problem::Problem;
 use crate::router;
-use crate::wire::told::shortened;
+use crate::wire::quote::shortened;
 
 static SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 static DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 const NO_HOST: Problem =
-    Problem::new(StatusCode::BAD_REQUEST, "invalid_host", "a request of HTTP/1.1 has exactly one Host in its head");
+    Problem::new(StatusCode::BAD_REQUEST, "invalid_host", "a request of HTTP/1.1 has exactly one Host header");
 
-/// Whom to let in beside the programs of this machine.
+/// Which hosts and origins are allowed beside the local ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Callers {
-    /// Names that clients may call us by, beside addresses and loopback names.
+    /// Names of this server, beside addresses and loopback names.
     pub(crate) hosts: Vec<String>,
-    /// Origins whose pages may ask us.
+    /// Origins whose pages may send requests.
     pub(crate) origins: Vec<String>,
 }
 
 impl Callers {
-    /// Whether a name is one, and not an address with a scheme, a port or a path.
+    /// Whether this is a host name alone, without scheme, port or path.
     pub(crate) fn is_host(text: &str) -> bool {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
     }
 
-    /// Whether an origin is spelt as browsers spell it: `https://app.example`, with a port unless it is the usual one.
+    /// Whether an origin is spelt as browsers spell it: `https://app.example`, with a port unless
+    /// it is the scheme's default.
     pub(crate) fn is_origin(text: &str) -> bool {
         let authority = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
         authority.is_some_and(|authority| {
@@ -52,7 +53,7 @@ impl Callers {
         })
     }
 
-    /// Whether this request may be asked at all.
+    /// Refuses a request under a foreign name or from a foreign page.
     pub(crate) fn admit(&self, head: &Parts) -> Result<(), Problem> {
         let path = head.uri.path();
         if !router::is_probe(path) {
@@ -60,11 +61,11 @@ impl Callers {
         }
         let site = text(&head.headers, &SITE);
         let origin = text(&head.headers, &ORIGIN);
-        let of_us = match origin {
-            Some(origin) => is_own(origin, asked_host(head)) && !is_foreign(site),
+        let is_local = match origin {
+            Some(origin) => is_own(origin, host_of(head)) && !is_foreign(site),
             None => !is_foreign(site),
         };
-        if of_us || origin.is_some_and(|origin| self.has_origin(origin)) || is_link(head, path) {
+        if is_local || origin.is_some_and(|origin| self.has_origin(origin)) || is_link(head, path) {
             return Ok(());
         }
         Err(foreign_origin(origin))
@@ -78,7 +79,7 @@ impl Callers {
             (Some(_), None) => {}
             _ => return Err(NO_HOST),
         }
-        let host = asked_host(head).unwrap_or_default();
+        let host = host_of(head).unwrap_or_default();
         if self.has_host(host) { Ok(()) } else { Err(foreign_host(host)) }
     }
 
@@ -92,17 +93,17 @@ impl Callers {
     }
 }
 
-/// What the request calls us. An address that is spelt out whole counts more than the header.
-fn asked_host(head: &Parts) -> Option<&str> {
+/// The host the request names. An absolute URI counts more than the header.
+fn host_of(head: &Parts) -> Option<&str> {
     head.uri.authority().map(Authority::as_str).or_else(|| text(&head.headers, &HOST))
 }
 
-/// A value that is no text counts as an empty one, which is nobody's.
+/// A value that is not text counts as empty, which matches nothing.
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).map(|value| value.to_str().unwrap_or_default())
 }
 
-/// `None` for what has brackets in odd places.
+/// `None` for a host with misplaced brackets.
 fn without_port(host: &str) -> Option<&str> {
     if host.starts_with('[') {
         let end = host.find(']')? + 1;
@@ -118,26 +119,26 @@ fn is_address(name: &str) -> bool {
     }
 }
 
-/// Browsers and resolvers never ask a name server for these.
+/// Browsers and resolvers never send these names to a name server.
 fn is_loopback(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     let top = name.rsplit('.').next().unwrap_or_default();
     top.eq_ignore_ascii_case("localhost")
 }
 
-/// Whether a browser says that a page of another origin asks. A page of the same site is one, too:
+/// Whether a browser reports a page of another origin. A page of the same site counts as one, too:
 /// another port of this machine is another program.
 fn is_foreign(site: Option<&str>) -> bool {
     !matches!(site, None | Some("same-origin" | "none"))
 }
 
-/// Behind a proxy the page may have come by TLS and we not, so the scheme does not count.
+/// The scheme does not count: behind a proxy the page may have TLS while our socket has none.
 fn is_own(origin: &str, host: Option<&str>) -> bool {
     let authority = origin.split_once("://").map(|(_, authority)| authority);
     matches!((authority, host), (Some(of), Some(host)) if of.eq_ignore_ascii_case(host))
 }
 
-/// Whether somebody followed a link to something that can only be looked at.
+/// Whether a user followed a link to a page that only shows something.
 fn is_link(head: &Parts, path: &str) -> bool {
     head.method == Method::GET && text(&head.headers, &DESTINATION) == Some("document") && router::only_reads(path)
 }
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_told_from_a_name() {
+    fn a_port_is_separated_from_a_name() {
         assert_eq!(without_port("[::1]:80"), Some("[::1]"));
         assert_eq!(without_port("a:80"), Some("a"));
         assert_eq!(without_port("[::1]x"), None);

@@ -1,8 +1,8 @@
-//! One question at a time, asked on behalf of everybody.
+//! One probe at a time, for all health checks.
 //!
-//! Owns the last answer of a [`Probe`]. Promises that an answer is at most [`FRESH`] old, and that
-//! the question is asked by one task at most once in that time, whatever the number of requests and
-//! however many of them are abandoned. Nobody asks, nothing is asked: an idle server is silent.
+//! Owns the last answer of a [`Probe`]. Promises that an answer is at most [`AGE_MAX`] old, and
+//! that one task probes at most once in that time, however many health checks there are and however
+//! many of them are abandoned. Without health checks there are no probes: an idle server is silent.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 /// How old an answer may be.
-const FRESH: Duration = Duration::from_secs(1);
+const AGE_MAX: Duration = Duration::from_secs(1);
 /// Longer than a probe takes to give up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Something that can be asked whether it is there. Bounds its own time.
+/// Something that can be probed. A probe limits its own time.
 pub(crate) trait Probe: Send + Sync + 'static {
     fn answers(&self) -> impl Future<Output = bool> + Send;
 }
@@ -25,33 +25,33 @@ struct Answer {
     ready: bool,
 }
 
-/// Asks, and keeps the answer.
+/// Probes on demand, and keeps the last answer.
 #[derive(Debug)]
 pub(crate) struct Prober<P> {
     probe: P,
-    asked: mpsc::Receiver<()>,
+    requests: mpsc::Receiver<()>,
     answer: watch::Sender<Option<Answer>>,
 }
 
-/// Where requests learn the answer.
+/// Gives health checks the last answer, and requests a new one.
 #[derive(Debug, Clone)]
 pub(crate) struct Readiness {
-    ask: mpsc::Sender<()>,
+    request: mpsc::Sender<()>,
     answer: watch::Receiver<Option<Answer>>,
 }
 
 impl<P: Probe> Prober<P> {
     pub(crate) fn new(probe: P) -> (Self, Readiness) {
-        let (ask, asked) = mpsc::channel(1);
+        let (request, requests) = mpsc::channel(1);
         let (answer, known) = watch::channel(None);
-        (Self { probe, asked, answer }, Readiness { ask, answer: known })
+        (Self { probe, requests, answer }, Readiness { request, answer: known })
     }
 
-    /// Until nobody can ask any more.
+    /// Runs until every [`Readiness`] is dropped.
     pub(crate) async fn run(mut self) {
-        while self.asked.recv().await.is_some() {
-            // Those who asked while the last answer was on its way have it by now.
-            if self.answer.borrow().is_some_and(|answer| answer.is_new_since(Instant::now())) {
+        while self.requests.recv().await.is_some() {
+            // A request that came during the last probe already has its answer.
+            if self.answer.borrow().is_some_and(|answer| answer.is_recent(Instant::now())) {
                 continue;
             }
             let at = Instant::now();
@@ -62,22 +62,22 @@ impl<P: Probe> Prober<P> {
 }
 
 impl Answer {
-    fn is_new_since(&self, then: Instant) -> bool {
-        self.at + FRESH >= then
+    fn is_recent(&self, then: Instant) -> bool {
+        self.at + AGE_MAX >= then
     }
 }
 
 impl Readiness {
-    /// What a question asked within the last second found.
+    /// Whether the last probe within [`AGE_MAX`] was answered.
     pub(crate) async fn is_ready(&self) -> bool {
         let begun = Instant::now();
-        let fresh = |answer: &Option<Answer>| answer.is_some_and(|answer| answer.is_new_since(begun));
+        let is_recent = |answer: &Option<Answer>| answer.is_some_and(|answer| answer.is_recent(begun));
         let mut answer = self.answer.clone();
-        if !fresh(&answer.borrow()) {
-            // Full means that somebody has asked already.
-            let _ = self.ask.try_send(());
+        if !is_recent(&answer.borrow()) {
+            // A full channel already holds a request.
+            let _ = self.request.try_send(());
         }
-        match timeout(PATIENCE, answer.wait_for(fresh)).await {
+        match timeout(PATIENCE, answer.wait_for(is_recent)).await {
             Ok(Ok(known)) => known.is_some_and(|answer| answer.ready),
             Ok(Err(_)) | Err(_) => false,
         }

@@ -1,8 +1,8 @@
 //! Ends a connection whose client does not take its answer.
 //!
-//! Without this a client that asks and never reads, or reads a little now and then, holds its
-//! connection and the answers to it for as long as it likes: hyper waits for the socket without a
-//! limit, and memory for answers is shared by all.
+//! Without this a client that sends requests and never reads, or reads a little now and then, could
+//! hold its connection and its answers for ever: hyper waits for the socket without a limit, and
+//! all clients share the memory for answers.
 
 use std::io;
 use std::pin::Pin;
@@ -12,18 +12,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// What a client has to take in the time it is given, or the rest of its answer if that is less.
+/// Bytes that a client has to take within the limit, or the rest of its answer if that is less.
 const PORTION: usize = 1024 * 1024;
 
-/// A stream whose writes fail when, once one of them has to wait, less than a portion of what is
-/// written gets on within `limit`.
+/// A stream with a deadline for waiting writes: from the first write that has to wait, the client
+/// has `limit` to take a portion.
 pub(crate) struct Stall<S> {
     stream: S,
     limit: Duration,
-    /// Runs from the first write that waits.
+    /// Starts with the first write that waits.
     patience: Pin<Box<Sleep>>,
     waiting: bool,
-    /// Bytes that got on since then.
+    /// Bytes the client took since then.
     taken: usize,
 }
 
@@ -36,13 +36,13 @@ impl<S> Stall<S> {
     fn written(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = progress {
             self.taken += bytes;
-            // Enough: the next one that waits has all its time.
+            // A whole portion: the next write that waits gets the full limit.
             self.waiting &= self.taken < PORTION;
         }
         self.bounded(cx, progress)
     }
 
-    /// The end of an answer: everything before it got on.
+    /// The end of an answer: everything before it was taken.
     fn finished(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
         self.waiting &= progress.is_pending();
         self.bounded(cx, progress)

@@ -1,10 +1,10 @@
-//! How what we say and hear is spelt: texts in, typed values out, and back.
+//! The formats of requests and answers: text to typed values, and back.
 //!
-//! Promises that a fault of the spelling is found here, before the library is asked, and told as
+//! Promises that a malformed value is found here, before the library is called, and reported as
 //! JSON.
 
 pub(crate) mod json;
 pub(crate) mod moment;
 pub(crate) mod names;
 pub(crate) mod query;
-pub(crate) mod told;
+pub(crate) mod quote;

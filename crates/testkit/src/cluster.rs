@@ -1,4 +1,4 @@
-//! The servers tests run on: one shared by all, and one of its own for whoever must break it.
+//! The servers tests run on: one shared by all, and one of its own for a test that must break it.
 
 use std::fs::{self, DirBuilder};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -38,8 +38,7 @@ fn shared_directory() -> PathBuf {
     std::env::temp_dir().join(format!("reveille-test-{}{}", geteuid(), chosen.unwrap_or_default()))
 }
 
-/// Makes the directory, or checks that nobody else put theirs there: the temporary directory
-/// belongs to everybody.
+/// Makes the directory, or checks that it is ours: all users may write to the temporary directory.
 fn make_own(dir: &Path) {
     let mode = if geteuid().is_root() { 0o711 } else { 0o700 };
     let _ = DirBuilder::new().mode(mode).create(dir);

@@ -9,8 +9,8 @@ use tokio_postgres::{Client, NoTls};
 use crate::fault_proxy::{FaultProxy, Upstream};
 use crate::{cluster, leftovers, template};
 
-/// A database that only one test uses. Dropped with the value; kept for a look when the test fails,
-/// until the next run.
+/// A database that only one test uses. Dropped with the value; kept until the next run when the
+/// test fails, so that it can be read.
 #[derive(Debug)]
 pub struct TestDatabase {
     name: String,
@@ -58,7 +58,7 @@ impl TestDatabase {
         (proxy, url)
     }
 
-    /// A plain connection, for what a test wants to see or do behind the library's back.
+    /// A plain connection, for what a test reads or changes without the library.
     pub async fn client(&self) -> Client {
         connect(&self.url()).await
     }
@@ -105,13 +105,13 @@ pub async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the server accepts a connection");
     #[expect(clippy::disallowed_methods, reason = "ends with its client; a test has no shutdown to wait for it")]
     tokio::spawn(async move {
-        // Ended by a test on purpose as often as not; the client's next call tells.
+        // A test often ends it on purpose; the client's next call shows the error.
         let _ = connection.await;
     });
     client
 }
 
-/// A number nobody else has, for names.
+/// A random number, for names.
 pub(crate) fn random() -> u32 {
     static STATE: OnceLock<RandomState> = OnceLock::new();
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 /// How long a test waits for an event before it says what came instead.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A list that only grows. Whoever waits sees the past too, so there is no moment to miss.
+/// A list that only grows. A reader sees the past too, so there is no moment to miss.
 #[derive(Debug)]
 pub struct Events<E> {
     list: Arc<Mutex<Vec<E>>>,
@@ -34,7 +34,7 @@ impl<E: Clone + Debug> Events<E> {
         Self::default()
     }
 
-    /// Adds an event and wakes whoever waits.
+    /// Adds an event and wakes the readers that wait.
     pub fn record(&self, event: E) {
         let mut list = self.lock();
         list.push(event);

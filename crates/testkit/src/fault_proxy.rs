@@ -31,7 +31,7 @@ pub enum Upstream {
 /// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// What the program says.
+    /// What the program sends.
     ToServer,
     /// What the server answers.
     ToClient,
@@ -127,7 +127,7 @@ impl FaultProxy {
     }
 
     /// Ends all connections once the program has sent `text`: the server gets it, the program never
-    /// hears the answer.
+    /// receives the answer.
     pub fn cut_after_sending(&self, text: &str) {
         self.shared.trip.send_replace(Some(Trip::Sent(text.as_bytes().to_vec())));
     }

@@ -5,12 +5,12 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use tokio_postgres::Client;
 
-/// Says who made a database, so that a later run knows whether its maker still lives.
+/// Names the process that makes a database, so that a later run knows whether it still lives.
 pub(crate) fn name_for_this_process() -> String {
     format!("test_{}_{:08x}", std::process::id(), crate::database::random())
 }
 
-/// Drops the databases of processes that are gone. Whoever comes second leaves it to the first.
+/// Drops the databases of processes that are gone. Of several runs at a time one does it.
 pub(crate) async fn sweep(admin: &Client) {
     let lock = "select pg_try_advisory_lock(hashtext('reveille test leftovers'))";
     if !admin.query_one(lock, &[]).await.is_ok_and(|row| row.get(0)) {

@@ -11,9 +11,9 @@
 //! - [`plain_queue`]: the smallest queue that can be woken, for tests and benches of the wake
 //!   engine.
 //! - [`world`]: the queues of one database as two processes have them.
-//! - [`scenario`]: what programs share that run scenarios and end in figures.
+//! - [`scenario`]: what the programs share that run scenarios and end in figures.
 //! - [`Events`]: a growing list that tests wait on, instead of time.
-//! - [`chosen`]: a number that whoever runs a test may choose.
+//! - [`chosen`]: a number that a person who runs a test may choose.
 //!
 //! Reads the environment (`REVEILLE_PG_BIN`, `CI`, and what [`chosen`] is asked for), as a test
 //! runner's part may.

@@ -2,8 +2,8 @@
 
 use crate::supervisor::environment;
 
-/// Whether a test can run here. Says why when it cannot; in CI, where a skipped test is a hole in
-/// the net, panics.
+/// Whether a test can run here. Prints why when it cannot; in CI, where no test may be skipped,
+/// panics.
 ///
 /// # Panics
 /// When `present` is false and the environment has `CI`.

@@ -1,8 +1,8 @@
 //! The smallest queue that can be woken, for tests and benches of the wake engine.
 //!
 //! The queue itself is the example `examples/own_table`. Owns a [`Node`]: a database, a hub and a
-//! dispatcher together, as one process would have them, with everything that the engine did to be
-//! waited for.
+//! dispatcher together, as one process would have them, and a list of what the engine did, for
+//! tests to wait on.
 
 mod node;
 
@@ -19,7 +19,7 @@ pub async fn create(client: &Client) {
     own_table::create(client).await.expect("a table can be made");
 }
 
-/// Adds `count` rows to a queue, behind the engine's back: no hint, no wake-up.
+/// Adds `count` rows to a queue without a hint or a wake-up.
 ///
 /// # Panics
 /// When it cannot.

@@ -27,8 +27,7 @@ pub async fn generic_plan(client: &Client, schema: &SchemaName, statement: &Stat
     rows.iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Checks that the statement's plan is what its header promises; says nothing about one that
-/// promises nothing.
+/// Checks that the statement's plan is what its header promises, if it promises one.
 ///
 /// # Panics
 /// When the plan does not use the index.

@@ -27,13 +27,13 @@ pub struct Pooler {
 pub enum LoginSettings {
     /// Says that it does not know them.
     Refused,
-    /// Takes them and drops them, as it is told by people who were refused.
+    /// Takes them and drops them, as people configure it who were refused.
     Swallowed,
 }
 
 impl Pooler {
-    /// A pooler with so many sessions to the server for everybody. `None`, with a word about it,
-    /// when `PgBouncer` is not installed; in CI that is a failure.
+    /// A pooler with so many sessions to the server for all clients together. `None`, with a note
+    /// on standard error, when `PgBouncer` is not installed; in CI that is a failure.
     ///
     /// # Panics
     /// When it does not start.
@@ -77,7 +77,7 @@ impl Drop for Pooler {
     }
 }
 
-/// Short, for a socket's path has a limit; open, for the pooler runs as somebody else when we are
+/// Short, for a socket's path has a limit; open, for the pooler runs as another user when we are
 /// root.
 fn directory() -> PathBuf {
     let dir = std::env::temp_dir().join(format!("rvl-{}-{:08x}", std::process::id(), crate::database::random()));

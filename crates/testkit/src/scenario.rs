@@ -1,13 +1,13 @@
 //! What programs share that run scenarios and end in figures: the benches and the chaos run.
 //!
-//! - [`Report`]: rows for people, figures for machines; [`progress`] for whoever watches.
+//! - [`Report`]: rows for people, figures for machines; [`progress`] for a person who watches.
 //! - [`supervisor`]: the program itself as the supervisor of its private PostgreSQL.
 //! - [`program`]: the `reveille` of this tree, built.
 //! - [`Plain`] and [`wire`]: a connection to PostgreSQL and one to a server, with nothing of ours
 //!   between.
 //! - [`process`]: what the kernel knows of a process.
 //!
-//! Unlike the parts for tests these return errors: a program has somebody to tell.
+//! Unlike the parts for tests these return errors: a program can print them.
 
 pub mod process;
 pub mod program;
@@ -25,7 +25,7 @@ pub use plain::Plain;
 pub use quantile::quantile;
 pub use report::Report;
 
-/// Tells whoever watches what is being done now.
+/// Prints what is being done now.
 pub fn progress(what: &str) {
     eprintln!("… {what}");
 }

@@ -1,4 +1,4 @@
-//! The queues of one database as two processes have them, and a look behind their backs.
+//! The queues of one database as two processes have them, and checks of the database itself.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ impl World {
         let mut nodes = Vec::new();
         for _ in 0..2 {
             let database = Database::connect(DatabaseOptions::new(db.url())).await.expect("connects");
-            // What was purged lies in the log until upkeep comes by, and whoever has a lease of it
-            // can still bury it.
+            // What was purged stays in the log until upkeep runs, and a consumer that has a lease
+            // of it can still make it a dead letter.
             nodes.push(Messages::new(&database, MessagesOptions::default().upkeep_interval(Duration::ZERO)));
         }
         Self { db, nodes }
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// Gives one of our SQL functions another text: a rule that it has is broken from here on.
+    /// Changes the text of one of our SQL functions: one of its rules is broken from here on.
     ///
     /// # Panics
     /// When the function does not have the rule exactly once.
@@ -57,7 +57,7 @@ impl World {
     }
 }
 
-/// Deadlocks of the database so far. Sessions tell the server what they counted when they end.
+/// Deadlocks of the database so far. Sessions report what they counted to the server when they end.
 ///
 /// # Panics
 /// When the server does not say.
@@ -66,8 +66,8 @@ pub async fn deadlocks(client: &Client) -> i64 {
     client.query_one(counted, &[]).await.expect("the server counts deadlocks").get(0)
 }
 
-/// Places of the queue (null for all) where messages wait and nothing says so; every word of it in
-/// one snapshot.
+/// The partitions and groups of the queue (of all queues if none is given) whose undelivered
+/// messages no consumer will be woken for, read in one snapshot.
 ///
 /// # Panics
 /// When the server does not say.
@@ -78,14 +78,14 @@ pub async fn stranded(client: &Client, queue: Option<&str>) -> Vec<String> {
 
 const STRANDED: &str = "
     select format('%s/%s/%s: next %s, committed %s, upto %s', queue.name, partition.name, consumer_group.name,
-                  head.next_seq, cursor.committed, cursor.upto)
+                  partition_row.next_seq, cursor.committed, cursor.upto)
     from reveille.consumer_group
     join reveille.queue on queue.id = consumer_group.queue
-    join reveille.head on head.queue = queue.id
-    join reveille.partition on partition.id = head.partition
-    left join reveille.cursor on cursor.partition = head.partition and cursor.grp = consumer_group.id
+    join reveille.partition_row on partition_row.queue = queue.id
+    join reveille.partition on partition.id = partition_row.partition
+    left join reveille.cursor on cursor.partition = partition_row.partition and cursor.grp = consumer_group.id
     where ($1::text is null or queue.name = $1)
       and consumer_group.settled
-      and head.next_seq - 1 > greatest(coalesce(cursor.committed, 0), head.first_seq - 1)
+      and partition_row.next_seq - 1 > greatest(coalesce(cursor.committed, 0), partition_row.first_seq - 1)
       and cursor.due_at is null
-      and head.new_since is null";
+      and partition_row.new_since is null";

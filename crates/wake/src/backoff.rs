@@ -1,8 +1,8 @@
 //! How long fallback polling leaves one key alone after empty rounds.
 //!
 //! Owns the growing pause of one key. Promises that the pause stays between base and cap, never
-//! shrinks while rounds stay empty, and that a wake ends it at once. Applies only to rounds that
-//! nothing asked for, while the link is not proven.
+//! shrinks while rounds stay empty, and that a wake ends it at once. Applies only to rounds of
+//! fallback polling.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -15,7 +15,7 @@ use crate::clock;
 pub struct BackoffOptions {
     /// The pause before it grows. Default: 100 ms; zero means no back-off at all.
     pub base: Duration,
-    /// What the pause grows to. Default: 1 s.
+    /// The longest pause it grows to. Default: 1 s.
     pub cap: Duration,
     /// How many consecutive empty rounds pass before it grows. Default: 3; zero grows at the first.
     pub threshold: u32,

@@ -1,29 +1,29 @@
 //! Why a key is woken.
 //!
-//! Owns the closed list of everything that can make work ready; a wake carries one of these and a
-//! key, never data. Promises that each cause has a stable name for logs and metrics. A new way for
-//! work to become ready gets a cause here, a wake where it happens, and a test.
+//! Owns the closed list of everything that can make work ready. A wake carries a cause and a key,
+//! never data. Promises that each cause has a stable name for logs and metrics. A new way for work
+//! to become ready gets a cause here, a wake where it happens, and a test.
 //!
 //! Next: [`crate::hub`].
 
 /// Why a key should be claimed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// A waiter that arms a key which is not known to be empty claims once before it waits.
+    /// A waiter armed a key that is not known to be empty: it claims once before it waits.
     Started,
-    /// Somebody asked for an answer now rather than for a wait.
+    /// A consumer wants an answer now and does not wait.
     Asked,
     /// This process committed new work.
     Pushed,
-    /// A hint of another process: a notification, a datagram. Possibly forged, possibly late.
+    /// A hint came from another process. It may be forged or late.
     Notified,
     /// Work that failed was given back.
     Retry,
-    /// A delay, a schedule or a window has passed.
+    /// A delay or a window has passed, or a schedule has come.
     Due,
     /// A lease ended without being settled.
     LeaseExpired,
-    /// Work was settled, and that freed what comes after it (the next batch of a partition).
+    /// Work was settled, which freed the work behind it (the next batch of a partition).
     Settled,
     /// A limit, a rate or a worker has room again.
     SlotFreed,
@@ -39,13 +39,13 @@ pub enum Cause {
     Configured,
     /// The link to the hint source is proven again; hints sent meanwhile were not received.
     Reconnected,
-    /// Another process vanished, perhaps between its commit and its hint.
+    /// Another process died, perhaps between its commit and its hint.
     PeerLost,
     /// A claim round was filled, so there may be more.
     More,
     /// The heartbeat found work that no hint announced.
     Heartbeat,
-    /// The rare round of a dispatcher that waits to be woken: a hint may have been lost unnoticed.
+    /// The rare round of a dispatcher that waits to be woken: a hint may have been lost.
     Fallback,
     /// A round of fallback polling.
     FallbackPolling,
@@ -102,8 +102,7 @@ impl Cause {
         }
     }
 
-    /// Whether somebody announced the work. Work found by a round that nothing announced is a
-    /// missed wake.
+    /// Whether the work was announced. If it was not, work that the claim finds is a missed wake.
     pub const fn is_announced(self) -> bool {
         !matches!(self, Self::Heartbeat | Self::Fallback | Self::FallbackPolling)
     }

@@ -1,8 +1,8 @@
-//! One who waits for work: a worker slot, a long poll, a fetch.
+//! A consumer that waits for work: a worker slot, a long poll, a fetch.
 //!
-//! Owns the client's side of a demand. Promises exactly one answer, and that a client which goes
+//! Owns the client's side of a demand. Promises exactly one answer, and that a client that goes
 //! away keeps nothing: a lease that was assigned to it and never taken returns to the dispatcher,
-//! for the next demand or to be given back.
+//! which hands it to another demand or gives it back.
 //!
 //! Next: [`crate::desk`], where demands wait.
 
@@ -17,16 +17,16 @@ use crate::desk::Desk;
 use crate::refused::Refused;
 use crate::source::Source;
 
-/// Names a demand; lower has waited longer.
+/// Names a demand. The lower of two has waited longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DemandId(pub(crate) u64);
 
 /// How long a demand may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// One claim round, begun after the demand arrived, then an answer.
+    /// For one claim round that begins after the demand arrived.
     Now,
-    /// Until then.
+    /// Until this instant.
     Until(Instant),
 }
 
@@ -35,17 +35,17 @@ pub enum Patience {
 pub enum Answer<L> {
     /// Work.
     Lease(L),
-    /// There was nothing in time.
+    /// There was no work in time.
     Nothing,
-    /// Nobody can say: claim rounds fail.
+    /// Whether there is work is unknown: claim rounds fail.
     Failed,
     /// The key could not be armed.
     Refused(Refused),
-    /// The dispatcher is shutting down, or is no more.
+    /// The dispatcher is shutting down, or has ended.
     Closed,
 }
 
-/// A demand, for the one who made it: await it for the answer, drop it to go away.
+/// The demand as its client holds it: await it for the answer, drop it to withdraw.
 #[must_use = "dropping it withdraws the demand"]
 pub struct Ticket<S: Source> {
     desk: Arc<Desk<S>>,

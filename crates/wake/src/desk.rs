@@ -1,9 +1,9 @@
 //! Where demands wait in line.
 //!
-//! Owns every demand of one dispatcher in exactly one state, `Waiting → Assigned → Done`, changed
-//! under one lock and once. Promises that a deadline, an answer, a departure and a shutdown that
-//! meet produce one of them, never two, and that a lease is never dropped here: what cannot be
-//! assigned comes back to the caller.
+//! Owns every demand of one dispatcher in exactly one state, `Waiting → Assigned → Done`, which
+//! changes under one lock. Promises that when a deadline, an answer, a departure and a shutdown
+//! meet, exactly one of them takes effect, and that a lease is never dropped here: a lease that
+//! cannot be assigned comes back to the caller.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -39,51 +39,51 @@ impl<S: Source> Desk<S> {
     }
 }
 
-/// A demand's state; `Done` is to be gone from the desk.
-enum Stand<L> {
+/// The state of a demand. A demand that is done is no longer on the desk.
+enum State<L> {
     Waiting,
     Assigned(Answer<L>),
 }
 
-struct Demand<K, A, L> {
+struct Demand<K, R, L> {
     keys: Arc<[K]>,
-    request: Arc<A>,
+    request: Arc<R>,
     patience: Patience,
     since: Instant,
-    stand: Stand<L>,
+    state: State<L>,
     waker: Option<Waker>,
 }
 
-/// What changed since the dispatcher last asked.
+/// What changed since the dispatcher last took the changes.
 pub(crate) struct Changes<K, L> {
-    /// Arrived, under these keys.
+    /// The keys and the patience of each demand that arrived.
     pub(crate) arrived: Vec<(Arc<[K]>, Patience)>,
-    /// Keys whose first demand came or whose last one went.
+    /// Keys whose first demand came or whose last one left.
     pub(crate) touched: Vec<K>,
-    /// Leases that were assigned and never taken, with the keys they were claimed under.
+    /// Leases that were assigned and never taken, with the keys of their demand.
     pub(crate) returned: Vec<(Arc<[K]>, L)>,
 }
 
 impl<K, L> Changes<K, L> {
-    const fn none() -> Self {
+    const fn new() -> Self {
         Self { arrived: Vec::new(), touched: Vec::new(), returned: Vec::new() }
     }
 
-    const fn is_none(&self) -> bool {
+    const fn is_empty(&self) -> bool {
         self.arrived.is_empty() && self.touched.is_empty() && self.returned.is_empty()
     }
 }
 
-pub(crate) struct Demands<K, A, L> {
+pub(crate) struct Demands<K, R, L> {
     limit: usize,
     ids: u64,
-    all: BTreeMap<DemandId, Demand<K, A, L>>,
-    /// Those that wait, by key, the one that has waited longest first.
+    all: BTreeMap<DemandId, Demand<K, R, L>>,
+    /// The demands that wait, by key, the one that has waited longest first.
     waiting: HashMap<K, BTreeSet<DemandId>>,
     deadlines: BTreeSet<(Instant, DemandId)>,
-    /// Those that wait for one claim round only.
+    /// The demands that wait for one claim round only.
     impatient: BTreeSet<DemandId>,
-    /// Those that were woken and have not made their own attempt; empty unless the policy is
+    /// The demands that were woken and have not made their own attempt. Empty unless the policy is
     /// broadcast.
     attempts: Attempts,
     changes: Changes<K, L>,
@@ -91,13 +91,14 @@ pub(crate) struct Demands<K, A, L> {
     /// The latest claim round failed, so an expiring demand cannot be answered "nothing".
     pub(crate) failing: bool,
     pub(crate) poll_mode: PollMode,
-    /// Keys of the round under way, and keys that fallback polling leaves alone for now.
+    /// How many keys are in the round under way.
     pub(crate) in_flight: usize,
+    /// How many keys fallback polling leaves alone for now.
     pub(crate) backed_off: usize,
     closed: bool,
 }
 
-impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
+impl<K: crate::hub::Key, R, L> Demands<K, R, L> {
     fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -107,7 +108,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
             deadlines: BTreeSet::new(),
             impatient: BTreeSet::new(),
             attempts: Attempts::default(),
-            changes: Changes::none(),
+            changes: Changes::new(),
             dispatcher: None,
             failing: false,
             poll_mode: PollMode::Long,
@@ -117,18 +118,18 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         }
     }
 
-    /// Puts a demand in line. The waker, if any, is the dispatcher's.
+    /// Puts a demand in line. Wake the waker, if any: it is the dispatcher's.
     pub(crate) fn request(
         &mut self,
         keys: Arc<[K]>,
-        request: A,
+        request: R,
         patience: Patience,
         since: Instant,
     ) -> Result<(DemandId, Option<Waker>), Refused> {
         if self.closed {
             return Err(Refused::Closed);
         }
-        // News counts too: a client that comes and goes faster than the dispatcher runs must not
+        // Changes count too: a client that comes and goes faster than the dispatcher runs must not
         // fill the memory.
         if self.all.len().max(self.changes.arrived.len()) >= self.limit {
             return Err(Refused::Waiters { limit: self.limit });
@@ -144,40 +145,40 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         };
         self.changes.arrived.push((Arc::clone(&keys), patience));
         let request = Arc::new(request);
-        self.all.insert(id, Demand { keys, request, patience, since, stand: Stand::Waiting, waker: None });
+        self.all.insert(id, Demand { keys, request, patience, since, state: State::Waiting, waker: None });
         Ok((id, self.dispatcher.take()))
     }
 
-    /// The client asks for its answer.
+    /// Takes the answer of a demand for its client.
     pub(crate) fn take_answer(&mut self, id: DemandId, waker: &Waker) -> Poll<Answer<L>> {
         let Some(demand) = self.all.get_mut(&id) else { return Poll::Ready(Answer::Closed) };
-        if matches!(demand.stand, Stand::Waiting) {
+        if matches!(demand.state, State::Waiting) {
             demand.waker = Some(waker.clone());
             return Poll::Pending;
         }
-        match self.all.remove(&id).map(|demand| demand.stand) {
-            Some(Stand::Assigned(answer)) => Poll::Ready(answer),
-            Some(Stand::Waiting) | None => Poll::Ready(Answer::Closed),
+        match self.all.remove(&id).map(|demand| demand.state) {
+            Some(State::Assigned(answer)) => Poll::Ready(answer),
+            Some(State::Waiting) | None => Poll::Ready(Answer::Closed),
         }
     }
 
-    /// The client is gone. A lease it never took comes back.
+    /// The client has gone. A lease it never took comes back with the changes.
     pub(crate) fn withdraw(&mut self, id: DemandId) -> Option<Waker> {
         let demand = self.all.remove(&id)?;
-        match demand.stand {
-            Stand::Waiting => self.leave_line(id, &demand.keys, demand.patience),
-            Stand::Assigned(Answer::Lease(lease)) => self.changes.returned.push((demand.keys, lease)),
-            Stand::Assigned(_) => return None,
+        match demand.state {
+            State::Waiting => self.leave_line(id, &demand.keys, demand.patience),
+            State::Assigned(Answer::Lease(lease)) => self.changes.returned.push((demand.keys, lease)),
+            State::Assigned(_) => return None,
         }
         self.dispatcher.take()
     }
 
-    /// Answers a demand that waits; anything else gives the answer back.
+    /// Answers a demand that waits. Otherwise the answer comes back.
     pub(crate) fn assign(&mut self, id: DemandId, answer: Answer<L>) -> Result<Option<Waker>, Answer<L>> {
-        let Some(demand) = self.all.get_mut(&id).filter(|demand| matches!(demand.stand, Stand::Waiting)) else {
+        let Some(demand) = self.all.get_mut(&id).filter(|demand| matches!(demand.state, State::Waiting)) else {
             return Err(answer);
         };
-        demand.stand = Stand::Assigned(answer);
+        demand.state = State::Assigned(answer);
         let waker = demand.waker.take();
         let (keys, patience) = (Arc::clone(&demand.keys), demand.patience);
         self.leave_line(id, &keys, patience);
@@ -198,16 +199,16 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         wakers
     }
 
-    /// Answers everybody with "closed", and takes no more.
+    /// Answers all demands with "closed", and takes no more.
     pub(crate) fn close(&mut self) -> Vec<Waker> {
         self.closed = true;
         let ids: Vec<DemandId> = self.all.keys().copied().collect();
         ids.into_iter().filter_map(|id| self.assign(id, Answer::Closed).ok().flatten()).collect()
     }
 
-    /// What changed, if anything; otherwise the dispatcher is woken when something does.
+    /// Takes the changes. If there are none, the dispatcher is woken by the next one.
     pub(crate) fn poll_changes(&mut self, waker: &Waker) -> Poll<Changes<K, L>> {
-        if self.changes.is_none() {
+        if self.changes.is_empty() {
             self.dispatcher = Some(waker.clone());
             return Poll::Pending;
         }
@@ -215,7 +216,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
     }
 
     pub(crate) fn take_changes(&mut self) -> Changes<K, L> {
-        std::mem::replace(&mut self.changes, Changes::none())
+        std::mem::replace(&mut self.changes, Changes::new())
     }
 
     pub(crate) fn is_waited(&self, key: &K) -> bool {
@@ -230,7 +231,7 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         self.all.len()
     }
 
-    /// How many keys somebody waits under.
+    /// How many keys have demands.
     pub(crate) fn keys(&self) -> usize {
         self.waiting.len()
     }
@@ -239,9 +240,9 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// Up to `limit` of those that wait under any of the keys, the one that has waited longest
-    /// first.
-    pub(crate) fn waiting_under<'a>(&self, keys: impl Iterator<Item = &'a K>, limit: usize) -> Vec<WaitingDemand<K, A>>
+    /// Up to `limit` of the demands that wait under any of the keys, the one that has waited
+    /// longest first.
+    pub(crate) fn waiting_under<'a>(&self, keys: impl Iterator<Item = &'a K>, limit: usize) -> Vec<WaitingDemand<K, R>>
     where
         K: 'a,
     {
@@ -252,15 +253,15 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         ids.into_iter().take(limit).filter_map(|id| self.waiting(id)).collect()
     }
 
-    /// Every demand that waits under the key owes a claim attempt of its own.
+    /// Every demand that waits under the key must make a claim attempt of its own.
     pub(crate) fn owe_attempts(&mut self, key: &K, cause: Cause) {
         for id in self.waiting.get(key).into_iter().flatten() {
             self.attempts.owe(*id, cause);
         }
     }
 
-    /// The demand whose attempt is next, and why it was woken.
-    pub(crate) fn next_attempt(&mut self) -> Option<(WaitingDemand<K, A>, Cause)> {
+    /// The demand whose attempt is next, and the cause of its wake.
+    pub(crate) fn next_attempt(&mut self) -> Option<(WaitingDemand<K, R>, Cause)> {
         let (id, cause) = self.attempts.next()?;
         Some((self.waiting(id)?, cause))
     }
@@ -270,13 +271,13 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
         DemandId(self.ids)
     }
 
-    /// Those up to `newest` that wait for one claim round only, and still wait, with their keys.
+    /// The demands up to `newest` that wait for one claim round only, with their keys.
     pub(crate) fn impatient(&self, newest: DemandId) -> Vec<(DemandId, Arc<[K]>)> {
         let ids = self.impatient.range(..=newest);
         ids.filter_map(|id| Some((*id, Arc::clone(&self.all.get(id)?.keys)))).collect()
     }
 
-    fn waiting(&self, id: DemandId) -> Option<WaitingDemand<K, A>> {
+    fn waiting(&self, id: DemandId) -> Option<WaitingDemand<K, R>> {
         let demand = self.all.get(&id)?;
         let (keys, request) = (Arc::clone(&demand.keys), Arc::clone(&demand.request));
         Some(WaitingDemand { id, keys, request, since: demand.since })
@@ -307,8 +308,9 @@ impl<K: crate::hub::Key, A, L> Demands<K, A, L> {
     }
 }
 
-impl<K, A, L> std::fmt::Debug for Demands<K, A, L> {
+impl<K, R, L> std::fmt::Debug for Demands<K, R, L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Demands").field("all", &self.all.len()).field("pace", &self.poll_mode).finish_non_exhaustive()
+        let (all, mode) = (self.all.len(), &self.poll_mode);
+        f.debug_struct("Demands").field("all", &all).field("poll_mode", mode).finish_non_exhaustive()
     }
 }

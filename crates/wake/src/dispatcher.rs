@@ -2,10 +2,10 @@
 //!
 //! Owns the demands of one service, the keys they wait for, and the claim round under way. Promises
 //! that keys are armed before they are claimed from, that a wake is cleared before the claim it
-//! asks for, that deadlines fire while a round runs, and that a lease whose taker has gone reaches
-//! the next demand or is given back. One round serves every demand that can use it, unless the
-//! policy is broadcast. Makes one round at a time: demands that arrive meanwhile wait for the next.
-//! Knows nothing of what is claimed: see [`Source`].
+//! causes, that deadlines fire while a round runs, and that a lease whose demand has gone reaches
+//! another demand or is given back. One round serves every demand that can use it, unless the
+//! policy is broadcast. There is one round at a time: demands that arrive meanwhile wait for the
+//! next. The claim itself is the [`Source`]'s.
 //!
 //! Next: [`crate::demand`], the client's side.
 
@@ -41,7 +41,7 @@ use crate::source::{RoundFailed, RoundResult, Source};
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type RoundEnd<S> = Result<RoundResult<<S as Source>::Key, <S as Source>::Lease>, RoundFailed>;
 
-/// Hands out the work of one source to the demands of one service.
+/// Claims from one source for all demands of a service, and hands out the leases.
 pub struct Dispatcher<S: Source> {
     source: Arc<S>,
     hub: Hub<S::Key>,
@@ -52,13 +52,13 @@ pub struct Dispatcher<S: Source> {
     poll_mode: PollModeState,
     gate: Gate,
     backoffs: HashMap<S::Key, Backoff>,
-    /// Keys that a newcomer wants claimed from, though nothing woke them.
+    /// Keys to claim from for new demands, though nothing woke them.
     wanted: HashMap<S::Key, Cause>,
     flight: Option<Flight<S>>,
-    /// Leases without a taker, and the release under way.
+    /// Leases whose demand has gone, to be given back.
     lost: Vec<S::Lease>,
     releasing: Option<Work<()>>,
-    /// When it claims from every key by itself.
+    /// When it claims from every key without being woken.
     tick_at: Instant,
 }
 
@@ -74,13 +74,13 @@ enum Turn<S: Source> {
     Released,
     /// The link changed.
     Link(Link),
-    /// A deadline, a round of its own, or the end of a pause.
+    /// A deadline, the time of a round that nothing woke, or the end of a pause.
     Timer,
 }
 
 impl<S: Source> Dispatcher<S> {
-    /// A dispatcher, and the handle for demands. The hub's runner must be running too, for due
-    /// times to wake.
+    /// A dispatcher, and the handle for demands. Due times wake only while the hub's
+    /// [`Runner`](crate::Runner) runs too.
     pub fn new(hub: &Hub<S::Key>, source: S, options: DispatcherOptions) -> (Self, DispatcherHandle<S>) {
         let now = clock::now();
         let desk = Arc::new(Desk::new(options.max_demands));
@@ -108,8 +108,8 @@ impl<S: Source> Dispatcher<S> {
         (dispatcher, handle)
     }
 
-    /// Runs until `shutdown` is ready; then answers everybody, lets the round under way end, and
-    /// gives back what it claimed.
+    /// Runs until `shutdown` is ready. Then it answers all demands with [`Answer::Closed`], lets
+    /// the round under way end, and gives back what that claimed.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
         while let Some(turn) = self.next_turn(shutdown.as_mut()).await {
@@ -121,14 +121,14 @@ impl<S: Source> Dispatcher<S> {
                 Turn::Woken | Turn::Timer => {}
             }
             self.expire();
-            self.claim_if_called_for();
+            self.claim_if_needed();
             self.release_lost();
         }
         self.wind_down().await;
     }
 
-    /// The next thing that happens. Every future in it is safe to drop: what they wait for is kept
-    /// where it is.
+    /// The next thing that happens. Every future in it is safe to drop: the work they wait for is
+    /// kept in the dispatcher.
     async fn next_turn(&mut self, shutdown: Pin<&mut impl Future<Output = ()>>) -> Option<Turn<S>> {
         let now = clock::now();
         let may_claim = self.flight.is_none() && self.gate.opens_at(now).is_none();
@@ -140,8 +140,8 @@ impl<S: Source> Dispatcher<S> {
             end = in_flight(flight.as_mut().map(|flight| &mut flight.work)) => Some(Turn::RoundEnded(end)),
             () = in_flight(releasing.as_mut()) => Some(Turn::Released),
             link = next_link(link) => Some(Turn::Link(link)),
-            // After the round, so that a stream of newcomers cannot keep its leases waiting; before
-            // the wakes, so that keys without demand are disarmed and not claimed from.
+            // After the end of a round, so that a stream of new demands cannot delay its leases.
+            // Before the wakes, so that keys without demands are disarmed and not claimed from.
             changes = poll_fn(|context| desk.demands().poll_changes(context.waker())) => Some(Turn::Demands(changes)),
             () = watch.woken(), if may_claim => Some(Turn::Woken),
             () = until(timer) => Some(Turn::Timer),
@@ -152,7 +152,7 @@ impl<S: Source> Dispatcher<S> {
         let demands = self.desk.demands();
         let tick = (demands.waits() && self.flight.is_none()).then_some(self.tick_at);
         let gate = if self.flight.is_none() { self.gate.opens_at(now) } else { None };
-        // While the gate is shut nothing but a deadline can be served before it opens.
+        // While the gate is shut, only a deadline can be served before it opens.
         let tick = tick.map(|at| gate.map_or(at, |opens| at.max(opens)));
         [demands.next_deadline(), tick, gate].into_iter().flatten().min()
     }
@@ -178,10 +178,10 @@ impl<S: Source> Dispatcher<S> {
         }
     }
 
-    /// A round is made for a newcomer, unless it has patience and its key is known to be empty.
+    /// A new demand needs a round, unless it can wait and its key is known to be empty.
     fn want(&mut self, key: &S::Key, patience: Patience) {
         if !self.watch.is_armed(key) {
-            return; // gone again already, or refused
+            return; // the demand has gone already, or was refused
         }
         match patience {
             Patience::Now => _ = self.wanted.insert(key.clone(), Cause::Asked),
@@ -193,8 +193,8 @@ impl<S: Source> Dispatcher<S> {
         let Err(refused) = self.watch.arm(key.clone()) else { return };
         let mut demands = self.desk.demands();
         let mut wakers = Vec::new();
-        for waiting in demands.waiting_under(std::iter::once(key), usize::MAX) {
-            wakers.extend(demands.assign(waiting.id, Answer::Refused(refused)).ok().flatten());
+        for demand in demands.waiting_under(std::iter::once(key), usize::MAX) {
+            wakers.extend(demands.assign(demand.id, Answer::Refused(refused)).ok().flatten());
         }
         drop(demands);
         wakers.into_iter().for_each(std::task::Waker::wake);
@@ -213,10 +213,10 @@ impl<S: Source> Dispatcher<S> {
         let Some(change) = change else { return };
         self.desk.demands().poll_mode = change.to;
         self.schedule_tick(now);
-        self.hub.tell(Event::PollMode(change));
+        self.hub.report(Event::PollMode(change));
     }
 
-    /// Only rounds over every key put this off: a busy key must not keep the others from being
+    /// Only a round over all keys postpones this: a busy key must not keep the others from being
     /// claimed from.
     fn schedule_tick(&mut self, now: Instant) {
         let fallback = self.options.fallback_interval;
@@ -234,10 +234,10 @@ impl<S: Source> Dispatcher<S> {
         }
         let (source, leases) = (Arc::clone(&self.source), std::mem::take(&mut self.lost));
         for _ in &leases {
-            self.hub.tell(Event::Returned);
+            self.hub.report(Event::Returned);
         }
         let limit = self.options.round_timeout;
-        // A release that hangs is given up: the leases end by themselves.
+        // A release that hangs is dropped: the leases end by themselves.
         self.releasing = Some(Box::pin(async move { drop(tokio::time::timeout(limit, source.release(leases)).await) }));
     }
 
@@ -264,7 +264,7 @@ impl<S: Source> Dispatcher<S> {
     }
 }
 
-/// However it ends, by shutdown, panic or being dropped: nobody waits for an answer that cannot
+/// However it ends (by shutdown, by a panic, dropped), no demand waits for an answer that cannot
 /// come.
 impl<S: Source> Drop for Dispatcher<S> {
     fn drop(&mut self) {
@@ -274,7 +274,7 @@ impl<S: Source> Drop for Dispatcher<S> {
 
 impl<S: Source> std::fmt::Debug for Dispatcher<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dispatcher").field("pace", &self.poll_mode.mode()).finish_non_exhaustive()
+        f.debug_struct("Dispatcher").field("poll_mode", &self.poll_mode.mode()).finish_non_exhaustive()
     }
 }
 

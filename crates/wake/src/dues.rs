@@ -1,13 +1,13 @@
 //! Due times: wakes in the future.
 //!
 //! Owns the instants at which keys become due. Promises that each wakes its key, never early; that
-//! an earlier one is seen at once ([`Dues::next`]); and that a bound loses nothing: what does not
-//! fit is remembered as one instant at which everything is woken. Refuses wall clocks: instants are
-//! monotonic, made from delays the database computed.
+//! an earlier one is seen at once ([`Dues::next`]); and that the limit loses nothing: instants that
+//! do not fit are kept as one instant at which every key is woken. Refuses wall clocks: instants
+//! are monotonic, made from delays that the database computed.
 //!
-//! An ordered set, and a name for the source of each instant: a claim round or a heartbeat knows
-//! *the* next due time of a key and replaces what it knew before, while announcements add up. (One
-//! atomic with the earliest instant forgets the second timer.)
+//! Each instant has a source. A claim round or a heartbeat knows *the* next due time of a key and
+//! replaces what it knew before, while announcements add up. (One atomic with the earliest instant
+//! would forget the second timer.)
 //!
 //! Next: [`crate::hub`], whose [`Runner`](crate::Runner) sleeps until [`Dues::next`].
 
@@ -40,12 +40,12 @@ impl DueSource {
     }
 }
 
-/// A due that has come.
+/// A due time that has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fired<K> {
     /// Wake this key.
     Key(K, DueSource),
-    /// Wake every waited key: an instant that found no room was about one of them.
+    /// Wake every waited key: an instant that did not fit was for one of them.
     Everything,
 }
 
@@ -62,14 +62,14 @@ impl<K> Fired<K> {
 /// An instant and a number that keeps equal instants apart, in order of arrival.
 type Slot = (Instant, u64);
 
-/// The ordered set of coming dues.
+/// The ordered set of due times to come.
 #[derive(Debug)]
 pub struct Dues<K> {
     limit: usize,
     arrivals: u64,
     order: BTreeMap<Slot, (K, DueSource)>,
     slots: HashMap<(K, DueSource), BTreeSet<Slot>>,
-    /// The earliest instant that found no room.
+    /// The earliest instant that did not fit.
     overflow: Option<Instant>,
 }
 
@@ -92,8 +92,7 @@ impl<K: Key> Dues<K> {
         self.keep_within_limit();
     }
 
-    /// `at` is the next due time of `key` as `source` knows it, or it knows of none; what it knew
-    /// before is void.
+    /// Replaces what `source` knows about `key`: its next due time is `at`, or it has none.
     pub fn replace(&mut self, key: K, source: DueSource, at: Option<Instant>) {
         self.remove(&key, source);
         if let Some(at) = at {
@@ -117,7 +116,7 @@ impl<K: Key> Dues<K> {
         }
     }
 
-    /// Takes everything that is due at `now`, earliest first.
+    /// Takes all that is due at `now`, earliest first.
     pub fn take(&mut self, now: Instant) -> Vec<Fired<K>> {
         let mut fired = Vec::new();
         while let Some(first) = self.order.first_entry() {
@@ -140,13 +139,13 @@ impl<K: Key> Dues<K> {
         self.order.len()
     }
 
-    /// Whether nothing is to come.
+    /// Whether no due time is to come.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty() && self.overflow.is_none()
     }
 
-    /// The farthest instants leave first: by their time a round will have returned them again, and
-    /// if not, everything is woken.
+    /// The farthest instants go first: a round will probably return them again before their time,
+    /// and if not, every key is woken.
     fn keep_within_limit(&mut self) {
         while self.order.len() > self.limit {
             let Some((slot, (key, source))) = self.order.pop_last() else { return };

@@ -1,8 +1,8 @@
 //! When the next claim round may begin, at the earliest.
 //!
-//! Owns the pause after a failed round and the spacing under a flood. Promises that a round that
-//! fails at once does not spin, and that forged hints cannot buy more than a bounded number of
-//! rounds per second, while an honest wake that comes after a quiet moment waits for nothing.
+//! Owns the pause after a failed round and the spacing under a flood of hints. Promises that a
+//! round that fails at once does not spin, and that forged hints cause a bounded number of rounds
+//! per second, while an honest wake after a quiet moment waits for nothing.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::outcome::Outcome;
 
-/// Hinted rounds in a row that may find nothing before they are spaced: other processes take what
-/// was announced to all.
+/// How many hinted rounds in a row may find nothing before they are spaced: other processes often
+/// take what was announced to all.
 const FRUITLESS: u32 = 8;
 
-/// The spacing then: at most 200 rounds per second, the rate to which honest hints are coalesced
-/// anyway.
+/// The pause between rounds then: at most 200 rounds per second, the rate to which honest hints
+/// are coalesced anyway.
 const SPACING: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Debug, Default)]
@@ -27,8 +27,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A round ended. `hinted` says that nothing but hints from outside, or due times, had asked
-    /// for it; `pause` is how long to wait after a failure.
+    /// A round ended. `hinted` says that only hints from outside and due times caused it; `pause`
+    /// is how long to wait after a failure.
     pub(crate) fn round_ended(&mut self, outcome: Outcome, hinted: bool, now: Instant, pause: Duration) {
         match outcome {
             Outcome::Empty | Outcome::Contended if hinted => self.fruitless = self.fruitless.saturating_add(1),
@@ -43,12 +43,12 @@ impl Gate {
         self.free_since = Some(self.not_before.unwrap_or(now));
     }
 
-    /// Since when a round might have begun.
+    /// Since when a round could have begun.
     pub(crate) fn free_since(&self) -> Option<Instant> {
         self.free_since
     }
 
-    /// Things have changed for the better: try at once.
+    /// The link is back: try at once.
     pub(crate) fn open(&mut self) {
         self.not_before = None;
     }

@@ -1,8 +1,8 @@
-//! Who waits for what.
+//! Who waits for what, and which keys were woken.
 //!
 //! Owns the waiters and the due times of one process. Promises that from the moment a key is armed
-//! no wake is lost, whatever is dropped, cancelled or fails between; that no due time wakes early;
-//! and that wakes cost no memory. Knows no database: others decide what a wake is about, and claim.
+//! no wake is lost, whatever is dropped, cancelled or fails; that no due time wakes early; and that
+//! wakes cost no memory. Knows no database: its callers decide what to wake, and claim.
 //!
 //! Next: [`Watch`] for a dispatcher that waits for many keys, [`Armed`] for a loop that waits for
 //! one.
@@ -40,15 +40,15 @@ use crate::cause::Cause;
 use crate::clock;
 use crate::dues::DueSource;
 use crate::link::Link;
-use crate::observe::{Event, Watcher};
+use crate::observe::{Event, SharedObserver};
 use crate::refused::Refused;
 use crate::sync::{Mutex, MutexGuard};
 
-/// What one can wait for. Make it a type of your own, never a joined string: `("a", "b/c")` and
+/// What a consumer waits for. Make it a type of your own, never a joined string: `("a", "b/c")` and
 /// `("a/b", "c")` differ.
 ///
-/// A key is one question: everything that decides which rows a waiter may take belongs in it.
-/// Otherwise an empty claim by one waiter would be taken for the answer to another's question.
+/// Everything that decides which rows a waiter may take belongs in its key. Otherwise an empty
+/// claim of one waiter would wrongly show that there is nothing for another.
 pub trait Key: Clone + Eq + Hash + Debug + Send + Sync + 'static {}
 
 impl<T: Clone + Eq + Hash + Debug + Send + Sync + 'static> Key for T {}
@@ -61,36 +61,38 @@ pub struct Hub<K: Key> {
 struct Inner<K> {
     board: Mutex<Board<K>>,
     link: channel::Sender<Link>,
-    watcher: Watcher,
+    observer: SharedObserver,
 }
 
 impl<K: Key> Hub<K> {
     /// A hub, and the [`Runner`] that wakes keys at their due times: run it in a task of its own.
     pub fn new(options: HubOptions) -> (Self, Runner<K>) {
-        let watcher = options.watcher.clone();
+        let observer = options.observer.clone();
         let link = channel::Sender::new(Link::Connecting { attempts: 0 });
-        let hub = Self { inner: Arc::new(Inner { board: Mutex::new(Board::new(options)), link, watcher }) };
+        let hub = Self { inner: Arc::new(Inner { board: Mutex::new(Board::new(options)), link, observer }) };
         (hub.clone(), Runner::new(hub))
     }
 
-    /// Wakes everybody who waits for the key, and says why.
+    /// Wakes all waiters of the key. Call it after the commit.
     pub fn wake(&self, key: &K, cause: Cause) {
         self.wake_one(key, cause, false);
     }
 
-    /// The same after the place of the work was announced to those who claim: they may then search
-    /// there alone, as long as every wake says so.
+    /// Like [`wake`](Self::wake), for a caller that has announced to the source where the work is.
+    /// As long as all wakes of a key are of this kind, the source may search the announced places
+    /// alone: see [`Stretch`].
     pub fn wake_announced(&self, key: &K, cause: Cause) {
         self.wake_one(key, cause, true);
     }
 
-    /// Wakes every waited key, and forgets which ones were known to be empty.
+    /// Wakes every key that is waited for, and forgets which keys were known to be empty.
     pub fn wake_all(&self, cause: Cause) {
         let wakes = self.board().wake_all(Woken { cause, since: clock::now() });
         self.woke(cause, wakes);
     }
 
-    /// Wakes the key after `delay`, beside its other due times. Use it for what somebody announces.
+    /// Wakes the key after `delay`. Its other due times stay. For delays that are announced: by the
+    /// writer of a row, by the holder of a lease.
     pub fn wake_after(&self, key: K, source: DueSource, delay: Duration) {
         self.change_dues(|board| {
             let at = clock::after(clock::now(), delay.saturating_add(board.options.grace));
@@ -98,8 +100,8 @@ impl<K: Key> Hub<K> {
         });
     }
 
-    /// The next due time of the key is `delay` from now as `source` knows it, or it knows of none;
-    /// what it knew before is void. Use it for what a claim round or a heartbeat read.
+    /// Replaces the due times that `source` gave the key: the next one is `delay` from now, or
+    /// there is none. For what a claim round or a heartbeat read.
     pub fn set_due(&self, key: K, source: DueSource, delay: Option<Duration>) {
         self.change_dues(|board| {
             let grace = board.options.grace;
@@ -118,16 +120,17 @@ impl<K: Key> Hub<K> {
         Watch::new(self.clone())
     }
 
-    /// Sets the health of the hint source. When it becomes proven every waited key is woken first,
-    /// because hints sent meanwhile were not received. Only then are empty claims believed.
+    /// Sets the health of the hint source. When it becomes proven, every key that is waited for is
+    /// woken, because hints may have been missed before. Empty claims are trusted only from then
+    /// on.
     pub fn set_link(&self, link: Link) {
         let now = clock::now();
         let mut board = self.board();
         let before = std::mem::replace(&mut board.link, link);
         let mut wakes = Wakes::default();
         match (before.is_proven(), link.is_proven()) {
-            (false, true) => wakes = board.trust_anew(now),
-            (true, false) => board.distrust(),
+            (false, true) => wakes = board.begin_trust(now),
+            (true, false) => board.end_trust(),
             (false, false) | (true, true) => {}
         }
         drop(board);
@@ -138,7 +141,7 @@ impl<K: Key> Hub<K> {
         if link.is_proven() && !before.is_proven() {
             self.woke(Cause::Reconnected, wakes);
         }
-        self.tell(Event::Link(link));
+        self.report(Event::Link(link));
     }
 
     /// The health of the hint source.
@@ -146,7 +149,7 @@ impl<K: Key> Hub<K> {
         self.board().link
     }
 
-    /// Follows the link.
+    /// A receiver of every change of the link.
     pub fn follow_link(&self) -> channel::Receiver<Link> {
         self.inner.link.subscribe()
     }
@@ -156,18 +159,18 @@ impl<K: Key> Hub<K> {
         self.board().is_known_empty(key)
     }
 
-    /// Forgets that the key was found empty, so that the next waiter claims. Answers whether nobody
-    /// waits for it: a key that somebody waits for stays as it is.
+    /// Forgets that the key was found empty, so that the next waiter claims. A key that has waiters
+    /// stays as it is; the answer is whether it had none.
     pub fn forget(&self, key: &K) -> bool {
         self.board().forget_unwaited(key)
     }
 
-    /// The same for every key nobody waits for.
+    /// Forgets every key that has no waiters, as [`forget`](Self::forget) does.
     pub fn forget_unwaited(&self) {
         self.board().forget_all_unwaited();
     }
 
-    /// The keys somebody waits for, for the heartbeat to ask about.
+    /// The keys that have waiters, for a heartbeat that reads their state.
     pub fn waited(&self) -> Vec<K> {
         self.board().waited()
     }
@@ -177,7 +180,7 @@ impl<K: Key> Hub<K> {
         self.board().waiters
     }
 
-    /// How many keys are known, those that outlive their waiters included.
+    /// How many keys are known, including those that outlive their waiters.
     pub fn keys(&self) -> usize {
         self.board().keys()
     }
@@ -187,8 +190,8 @@ impl<K: Key> Hub<K> {
         self.board().dues.len()
     }
 
-    /// Followers see the link as it is now: of two callers, the later to publish may have been the
-    /// earlier to change it.
+    /// Publishes the link as it is now, not as the caller set it: of two callers, the later one to
+    /// publish may have been the earlier one to set it.
     fn publish_link(&self) {
         self.inner.link.send_if_modified(|seen| {
             let link = self.link();
@@ -212,7 +215,7 @@ impl<K: Key> Hub<K> {
     }
 
     fn woke(&self, cause: Cause, wakes: Wakes) {
-        self.tell(Event::Woken { cause, woken: wakes.count });
+        self.report(Event::Woken { cause, woken: wakes.count });
         wakes.wake();
     }
 
@@ -220,8 +223,8 @@ impl<K: Key> Hub<K> {
         self.inner.board.lock()
     }
 
-    pub(crate) fn tell(&self, event: Event) {
-        self.inner.watcher.tell(event);
+    pub(crate) fn report(&self, event: Event) {
+        self.inner.observer.report(event);
     }
 }
 

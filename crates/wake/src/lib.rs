@@ -1,28 +1,35 @@
-//! The wake engine: who waits for what, and who must be woken when.
+//! Wakes the consumers of a queue when there is work, so that they need not poll.
 //!
-//! For anybody whose work lies in tables and who would rather be woken than poll. It knows no
-//! database: you report that something happened, and it wakes those who should claim.
+//! For queues in a database: Reveille's, or a table of your own. Your code reports what happens (a
+//! commit, a notification, the end of a delay), the engine wakes the consumers that should claim.
+//! It knows no database and sends no query: claiming is your code.
 //!
 //! # Words
 //!
-//! A **key** is what one waits for. A **wake** says "claim for this key" and why ([`Cause`]). A
-//! **demand** is somebody waiting. A **due time** is a wake in the future. The **link** is the
-//! health of the hint source. The **pace** is how often to claim without being woken: rarely, or by
-//! *fallback polling* while hints cannot be trusted.
+//! - A **key** is what a consumer waits for, such as the name of a queue; any type that can be
+//!   hashed will do.
+//! - A **wake** is a hint that a key may have work now. It has a key and a [`Cause`], never data.
+//! - A **due time** is a wake in the future: a delay, a retry or a lease ends.
+//! - The **link** is the connection that brings hints from other processes. It is *proven* while it
+//!   answers probes.
+//! - A **demand** is a consumer that waits for work: a free worker slot, a long poll.
+//! - A **claim round** is one pass in which a [`Dispatcher`] claims for all demands that wait.
+//! - The **poll mode** says how often a dispatcher claims without being woken: rarely, or by
+//!   **fallback polling** while hints cannot be trusted.
 //!
 //! ```text
-//!   commit ─► hint ─► ring(key, cause) ──┐                 ┌─► Armed: one key, your own loop
-//!   delay, lease ─► ring_after ─► Dues ──┼─► Hub ── wakes ─┤
-//!   reconnect ─► ring_all ───────────────┘    │            └─► Watch ─► Dispatcher ─► Ticket
-//!   echo, loss ─► LinkState ─► set_link ──────┘                          │    ▲
-//!                          Pacer, Backoff: rounds nothing woke ──────────┘    └─ Source (yours)
+//!   commit, notification ─► wake ───┐                  ┌─► Armed: one key, your own loop
+//!   delay, lease ─► wake_after ─────┼─► Hub ── wakes ──┤
+//!   lost process ─► wake_all ───────┤                  └─► Watch ─► Dispatcher ─► Ticket
+//!   echo, loss ─► LinkState ────────┘                                 │    ▲
+//!                 PollModeState, Backoff: rounds that nothing woke ───┘    └─ Source (yours)
 //! ```
 //!
-//! # Arm, claim, wait
+//! # One key: arm, claim, wait
 //!
-//! Between "nothing there" and "wait" somebody will push. So a waiter arms first, and a wake that
-//! comes later is kept. An armed key that is not known to be empty is woken, so the loop below
-//! cannot be written in the wrong order:
+//! Between "nothing there" and "wait" another process can commit. So a consumer arms its key first,
+//! and every later wake is kept for it. A key that is not known to be empty is woken by arming it,
+//! so this loop cannot be written in the wrong order:
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -36,7 +43,7 @@
 //! let mut armed = hub.arm("mail")?;
 //! while let Waited::Woken(_cause) = armed.wait(Instant::now() + Duration::from_millis(5)).await {
 //!     let claim = armed.claim(); // answers every wake so far; dropped, it puts them back
-//!     let taken = rows.pop(); // your claim: `for update skip locked`
+//!     let taken = rows.pop(); // your statement: `for update skip locked`
 //!     claim.found(Outcome::of(usize::from(taken.is_some()), 1));
 //! }
 //! hub.wake(&"mail", Cause::Pushed); // after your commit
@@ -44,26 +51,83 @@
 //! # }
 //! ```
 //!
+//! `examples/plain_table.rs` is this loop on a plain PostgreSQL table, with `LISTEN`.
+//!
+//! # Many consumers: a dispatcher
+//!
+//! A [`Dispatcher`] claims for all its demands with one call of your [`Source`] and hands out the
+//! leases. A thousand consumers that wait cost one claim when a row is committed, not a thousand:
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//! use std::time::{Duration, Instant};
+//! use reveille_wake::{
+//!     Answer, Cause, Dispatcher, DispatcherOptions, Hub, HubOptions, Patience, Round, RoundFailed,
+//!     RoundResult, Source,
+//! };
+//!
+//! #[derive(Default)]
+//! struct Letters(Mutex<Vec<&'static str>>); // your table
+//!
+//! impl Source for Letters {
+//!     type Key = &'static str;
+//!     type Request = ();
+//!     type Lease = &'static str;
+//!
+//!     async fn claim(
+//!         &self,
+//!         round: Round<&'static str, ()>,
+//!     ) -> Result<RoundResult<&'static str, &'static str>, RoundFailed> {
+//!         let mut rows = self.0.lock().unwrap(); // one statement for the whole round
+//!         let mut result = RoundResult::default();
+//!         for demand in &round.waiting {
+//!             result.leases.extend(rows.pop().map(|row| (demand.id, row)));
+//!         }
+//!         if !rows.is_empty() {
+//!             result.more.extend(round.keys.iter().map(|woken| woken.key));
+//!         }
+//!         Ok(result)
+//!     }
+//!
+//!     async fn release(&self, leases: Vec<&'static str>) {
+//!         self.0.lock().unwrap().extend(leases); // claimed for a consumer that has gone
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), reveille_wake::Refused> {
+//! let letters = Arc::new(Letters::default());
+//! let (hub, runner) = Hub::new(HubOptions::default());
+//! let options = DispatcherOptions::default();
+//! let (dispatcher, handle) = Dispatcher::new(&hub, Arc::clone(&letters), options);
+//! tokio::spawn(runner.run(std::future::pending()));
+//! tokio::spawn(dispatcher.run(std::future::pending()));
+//!
+//! let patience = Patience::Until(Instant::now() + Duration::from_secs(30));
+//! let ticket = handle.request(["mail"], (), patience)?;
+//! letters.0.lock().unwrap().push("a letter");
+//! hub.wake(&"mail", Cause::Pushed); // after your commit
+//!
+//! assert_eq!(ticket.await, Answer::Lease("a letter"));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What it promises
 //!
-//! - No wake is lost, and none is owned by a future that may be dropped. Every waiter of a key
-//!   remembers a wake until its own next claim begins; a claim that fails puts its wake back.
-//! - With a [`Dispatcher`] one push costs one claim round however many wait
-//!   ([`Policy::Competing`]), or one for each of them ([`Policy::Broadcast`]), and a hundred rows
-//!   in one commit reach as many as want them.
-//! - A key that was found empty since its last wake, under a proven link, need not be claimed from
-//!   again for a newcomer. Idle waiters that come and go cost nothing.
-//! - No due time wakes early. An earlier one shortens every sleep.
+//! - No wake is lost, and no wake is owned by a future that may be dropped. Every waiter of a key
+//!   remembers a wake until its own next claim begins, and a claim that fails puts its wake back.
+//! - With a [`Dispatcher`] a wake costs one claim round however many demands wait
+//!   ([`Policy::Competing`]), or one for each of them ([`Policy::Broadcast`]). A hundred rows of
+//!   one commit reach as many demands as want them.
+//! - A key that was found empty since its last wake, under a proven link, is not claimed from again
+//!   for a newcomer. Idle consumers that come and go cost no query.
+//! - No due time wakes early, and an earlier one shortens every sleep.
 //! - Everything has a limit, and reaching it is a value: [`Refused`].
 //!
-//! Hints may be forged, late or lost: they are never needed for correctness, only for speed. Lost
-//! ones are found by the fallback round, and while the link is not proven by fallback polling.
-//!
-//! # Where to begin
-//!
-//! `examples/plain_table.rs` wakes the workers of a plain PostgreSQL table. For many clients,
-//! implement [`Source`] and run a [`Dispatcher`]: it claims for all of them at once and hands out
-//! the leases.
+//! Hints may be forged, late or lost: they make consumers fast, correctness never depends on them.
+//! Work whose hint was lost is found by a fallback round, every 5 minutes by default, and by
+//! fallback polling while the link is not proven.
 
 mod cause;
 mod outcome;

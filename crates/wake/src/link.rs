@@ -1,8 +1,8 @@
 //! The health of the hint source.
 //!
 //! Owns what is known about the connection that brings hints: whether it is being made, proven by
-//! an echo, silent, or lost. Promises that it is *proven* only after an echo went all the way
-//! round, and that a silent one is noticed within the time given: a half-open TCP connection
+//! an echo, silent, or lost. Promises that a link is *proven* only after the echo of a probe
+//! arrived, and that a silent one is noticed within the time given: a half-open TCP connection
 //! reports no error for hours. A plain state machine, driven by the listener; it connects nowhere.
 //!
 //! Next: [`crate::hub`], which trusts an empty claim only while the link is proven, and
@@ -12,29 +12,29 @@ use std::time::{Duration, Instant};
 
 use crate::clock;
 
-/// The health of the hint source, as anybody may read it.
+/// The health of the hint source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// There is no hint source, by choice. Nothing is trusted, and nothing is amiss.
+    /// There is no hint source, by choice. Empty claims are not trusted, and nothing is wrong.
     Off,
-    /// Never proven so far.
+    /// It was never proven so far.
     Connecting {
         /// Failed attempts so far.
         attempts: u32,
     },
-    /// An echo has come round since.
+    /// An echo arrived on this connection.
     Proven {
         /// When the first echo of this connection arrived.
         since: Instant,
     },
-    /// Connected, but an echo is overdue.
+    /// It is connected, but an echo is overdue.
     Stalled {
         /// When that was noticed.
         since: Instant,
     },
-    /// The connection is gone.
+    /// The connection is lost.
     Lost {
-        /// When it went.
+        /// When it was lost.
         since: Instant,
         /// Failed attempts to get it back so far.
         attempts: u32,
@@ -47,7 +47,7 @@ impl Link {
         matches!(self, Self::Proven { .. })
     }
 
-    /// Whether it worked once and does not now.
+    /// Whether it was proven once and is not now.
     pub const fn is_broken(self) -> bool {
         matches!(self, Self::Stalled { .. } | Self::Lost { .. })
     }
@@ -69,12 +69,12 @@ impl Link {
 pub struct LinkState {
     link: Link,
     echo_within: Duration,
-    /// The probe that waits for its echo.
+    /// When the probe was sent that waits for its echo.
     probed_at: Option<Instant>,
 }
 
 impl LinkState {
-    /// A link that was never connected. An echo is overdue `echo_within` after its probe.
+    /// A link that was never proven. An echo is overdue `echo_within` after its probe.
     pub const fn new(echo_within: Duration) -> Self {
         Self { link: Link::Connecting { attempts: 0 }, echo_within, probed_at: None }
     }
@@ -85,7 +85,7 @@ impl LinkState {
     }
 
     /// A probe was sent; its echo proves the link. A probe that already waits keeps its time, so
-    /// that sending more of them never postpones the discovery of a silent link.
+    /// that more probes never postpone the discovery of a silent link.
     pub fn probed(&mut self, now: Instant) {
         self.probed_at.get_or_insert(now);
     }

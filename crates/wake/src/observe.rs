@@ -1,10 +1,10 @@
 //! What happened, for metrics, logs and tests.
 //!
 //! Owns the list of everything worth counting in the engine. Promises that each event is observed
-//! once, outside every lock, so an observer may do as it likes; it should be quick, because it runs
-//! in the task that woke or claimed.
+//! once and outside every lock, so an observer may use the hub. An observer should be quick: it
+//! runs in the task that wakes or claims.
 //!
-//! Next: the layer above turns [`Event`]s into metrics and logs.
+//! Next: your program, which turns [`Event`]s into metrics and logs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub enum Event {
     Woken {
         /// Why.
         cause: Cause,
-        /// How many sleeping waiters that woke.
+        /// How many sleeping waiters woke up.
         woken: usize,
     },
     /// A claim round ended.
@@ -36,20 +36,20 @@ pub enum Event {
         /// How many keys it was for.
         keys: usize,
     },
-    /// A round that nothing asked for found work that no wake had announced.
+    /// A fallback round or fallback polling found work that no wake had announced.
     Missed {
         /// Why the round was made.
         cause: Cause,
     },
-    /// A woken key was not claimed from in time although the dispatcher was free to.
+    /// A woken key was not claimed from in time although the dispatcher was free.
     Undelivered,
     /// Fallback polling began or ended.
     PollMode(PollModeChange),
     /// The link changed.
     Link(Link),
-    /// One more was asked for than may be.
+    /// A limit was reached.
     Refused(Refused),
-    /// A lease found no taker and was given back.
+    /// A lease whose demand had gone was given back.
     Returned,
 }
 
@@ -70,23 +70,23 @@ impl<F: Fn(&Event) + Send + Sync + 'static> Observer for F {
     }
 }
 
-/// An observer that can be shared and shown.
+/// An observer that can be cloned and printed.
 #[derive(Clone)]
-pub(crate) struct Watcher(Arc<dyn Observer>);
+pub(crate) struct SharedObserver(Arc<dyn Observer>);
 
-impl Watcher {
+impl SharedObserver {
     pub(crate) fn new(observer: Arc<dyn Observer>) -> Self {
         Self(observer)
     }
 
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn report(&self, event: Event) {
         self.0.observe(&event);
     }
 }
 
-impl fmt::Debug for Watcher {
+impl fmt::Debug for SharedObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Watcher")
+        f.write_str("SharedObserver")
     }
 }
 
@@ -144,7 +144,7 @@ impl Counters {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Leases given back because nobody was there to take them.
+    /// Leases given back because their demand had gone.
     pub fn returned(&self) -> u64 {
         self.returned.load(Ordering::Relaxed)
     }

@@ -1,20 +1,20 @@
 //! What a claim found.
 //!
-//! Owns the five answers a claim can give. Promises that "nothing there" and "could not tell" are
-//! never the same value: a claim that lost a race has not shown that the queue is empty.
+//! Owns the five answers a claim can give. Promises that "nothing there" and "unknown" are never
+//! the same value: a claim that lost a race has not shown that the queue is empty.
 //!
 //! Next: [`crate::poll_mode`].
 
 /// How a claim ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It succeeded and there was nothing to take.
+    /// It succeeded, and there was nothing to take.
     Empty,
     /// It took less than it wanted: there is no more.
     UnderFilled,
     /// It took all it wanted: there may be more.
     Filled,
-    /// There is work, but somebody else holds it at this moment and may give it back.
+    /// There is work, but another claim holds it at this moment and may give it back.
     Contended,
     /// It did not succeed; nothing is known.
     Failed,

@@ -1,10 +1,9 @@
 //! How often to claim without being woken.
 //!
-//! Owns the choice between waiting to be woken (the *long* pace) and *fallback polling* (the
-//! *watchful* one; the seeds' aggressive mode). Promises that fallback polling is entered only by
-//! the chosen causes, left only after a minimum time **and** enough consecutive empty, successful
-//! rounds **and** with the link in order, and that its interval stays within bounds. A plain state
-//! machine that is given the time; each dispatcher owns one, so that no two share or steal it.
+//! Owns the choice between waiting to be woken and *fallback polling*. Promises that fallback
+//! polling begins only for the chosen causes, ends only after a minimum time **and** enough
+//! consecutive empty, successful rounds **and** with the link in order, and that its interval stays
+//! within bounds. A plain state machine that is given the time; each dispatcher owns one.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -16,22 +15,23 @@ use crate::link::Link;
 use crate::outcome::Outcome;
 use crate::poll_mode_options::{FallbackCause, PollModeOptions};
 
-/// The pace, as anybody may read it.
+/// How often a dispatcher claims without being woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollMode {
-    /// Waits to be woken.
+    /// It waits to be woken, and claims once in a
+    /// [`fallback_interval`](crate::DispatcherOptions::fallback_interval).
     Long,
-    /// Fallback polling.
+    /// Fallback polling: it claims at short intervals.
     Fallback {
         /// When the minimum time began: at the latest cause.
         since: Instant,
-        /// What it was entered for.
+        /// Why it began.
         because: FallbackCause,
     },
 }
 
 impl PollMode {
-    /// Whether it polls.
+    /// Whether it is fallback polling.
     pub const fn is_fallback(self) -> bool {
         matches!(self, Self::Fallback { .. })
     }
@@ -40,17 +40,17 @@ impl PollMode {
 /// The beginning or the end of fallback polling, with its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollModeChange {
-    /// The pace before.
+    /// The mode before.
     pub from: PollMode,
-    /// The pace now.
+    /// The mode now.
     pub to: PollMode,
 }
 
-/// Keeps the pace of one dispatcher.
+/// Keeps the poll mode of one dispatcher.
 #[derive(Clone, Debug)]
 pub struct PollModeState {
     options: PollModeOptions,
-    poll_mode: PollMode,
+    mode: PollMode,
     link: Link,
     empties: u32,
     interval: Duration,
@@ -58,23 +58,23 @@ pub struct PollModeState {
 }
 
 impl PollModeState {
-    /// Starts at `now` with the link as it is: polls until the first echo, unless there is no hint
-    /// source by choice.
+    /// Starts at `now` with this link. Polls until the first echo, unless there is no hint source
+    /// by choice.
     pub fn new(options: PollModeOptions, link: Link, now: Instant) -> Self {
         let options = options.within_bounds();
-        let poll_mode = match link {
+        let mode = match link {
             Link::Off | Link::Proven { .. } => PollMode::Long,
             Link::Connecting { .. } => PollMode::Fallback { since: now, because: FallbackCause::Started },
             Link::Stalled { .. } | Link::Lost { .. } => {
                 PollMode::Fallback { since: now, because: FallbackCause::LinkLost }
             }
         };
-        Self { options, poll_mode, link, empties: 0, interval: options.shortest, random: Rng::new() }
+        Self { options, mode, link, empties: 0, interval: options.shortest, random: Rng::new() }
     }
 
-    /// The pace now.
+    /// The mode now.
     pub const fn mode(&self) -> PollMode {
-        self.poll_mode
+        self.mode
     }
 
     /// Something happened that may be a reason to poll.
@@ -82,19 +82,19 @@ impl PollModeState {
         if !self.options.causes.contains(cause) {
             return None;
         }
-        let from = self.poll_mode;
+        let from = self.mode;
         self.empties = 0;
-        // The first reason stays the one on display; only start-up gives way, because it alone ends
-        // with the first echo.
-        let because = match self.poll_mode {
+        // The first cause stays on display. Only `Started` gives way, because it alone ends with
+        // the first echo.
+        let because = match self.mode {
             PollMode::Fallback { because, .. } if because != FallbackCause::Started => because,
             PollMode::Fallback { .. } | PollMode::Long => cause,
         };
         if !from.is_fallback() {
             self.interval = self.options.shortest;
         }
-        self.poll_mode = PollMode::Fallback { since: now, because };
-        (!from.is_fallback()).then_some(PollModeChange { from, to: self.poll_mode })
+        self.mode = PollMode::Fallback { since: now, because };
+        (!from.is_fallback()).then_some(PollModeChange { from, to: self.mode })
     }
 
     /// The link changed.
@@ -104,9 +104,8 @@ impl PollModeState {
         if link.is_broken() && !was_broken {
             return self.note(FallbackCause::LinkLost, now);
         }
-        let started = matches!(self.poll_mode, PollMode::Fallback { because: FallbackCause::Started, .. });
-        let heard = link.is_proven() || link == Link::Off;
-        (started && heard).then(|| self.leave())
+        let started = matches!(self.mode, PollMode::Fallback { because: FallbackCause::Started, .. });
+        (started && self.link_in_order()).then(|| self.leave())
     }
 
     /// A claim round ended.
@@ -130,9 +129,9 @@ impl PollModeState {
         }
     }
 
-    /// How long to wait before the next polling round: `None` while it waits to be woken.
+    /// How long to wait before the next polling round. `None` unless it is fallback polling.
     pub fn interval(&mut self) -> Option<Duration> {
-        self.poll_mode.is_fallback().then(|| self.pause())
+        self.mode.is_fallback().then(|| self.pause())
     }
 
     /// How long to pause after a failed round, polling or not: a round that fails at once would
@@ -145,19 +144,23 @@ impl PollModeState {
     }
 
     fn may_leave(&self, now: Instant) -> bool {
-        let PollMode::Fallback { since, because } = self.poll_mode else { return false };
-        // Never long while no hint would be received, whatever the polling was begun for.
-        let heard = self.link.is_proven() || self.link == Link::Off;
-        let may_be_deaf = because != FallbackCause::Started && !self.options.causes.contains(FallbackCause::LinkLost);
-        let link_in_order = heard || may_be_deaf;
-        link_in_order
+        let PollMode::Fallback { since, because } = self.mode else { return false };
+        // Whatever it began for, polling goes on while no hint would be received, unless a lost
+        // link is no cause to poll.
+        let link_may_be_lost =
+            because != FallbackCause::Started && !self.options.causes.contains(FallbackCause::LinkLost);
+        (self.link_in_order() || link_may_be_lost)
             && self.empties >= self.options.exit_threshold
             && now.saturating_duration_since(since) >= self.options.minimum
     }
 
+    fn link_in_order(&self) -> bool {
+        self.link.is_proven() || self.link == Link::Off
+    }
+
     fn leave(&mut self) -> PollModeChange {
-        let from = self.poll_mode;
-        self.poll_mode = PollMode::Long;
+        let from = self.mode;
+        self.mode = PollMode::Long;
         self.empties = 0;
         self.interval = self.options.shortest;
         PollModeChange { from, to: PollMode::Long }

@@ -1,8 +1,8 @@
-//! What begins fallback polling, and for how long.
+//! What begins fallback polling, and how long it lasts.
 //!
-//! Owns the set of causes and the times of fallback polling, and seed 001's set of causes for those
-//! who want it. The default is smaller: an empty fallback round that begins polling turns 0.01
-//! queries per second into 107.
+//! Owns the set of causes and the times of fallback polling. The default set is small on purpose:
+//! if an empty fallback round begins polling, an idle process makes 107 queries per second instead
+//! of 0.01.
 //!
 //! Next: [`crate::poll_mode`].
 
@@ -19,13 +19,13 @@ pub enum FallbackCause {
     LinkLost,
     /// A claim round failed.
     RoundFailed,
-    /// A wake that was not claimed for in time although the dispatcher was free.
+    /// A wake was not claimed for in time although the dispatcher was free.
     Undelivered,
-    /// A hint arrived (seed 001 only).
+    /// A hint or a push of this process woke a key. Not in the default.
     Notified,
-    /// A due came (seed 001 only).
+    /// A due time came. Not in the default.
     DueCame,
-    /// The fallback round was made (seed 001 only: this is what kept it from ever being idle).
+    /// The fallback round was made. Not in the default: with it a process is never idle.
     Fallback,
 }
 
@@ -43,7 +43,7 @@ impl FallbackCause {
         }
     }
 
-    /// The reason that a round's cause may be.
+    /// The reason to poll that this cause of a round is, if it is one.
     pub(crate) const fn of(cause: Cause) -> Option<Self> {
         match cause {
             Cause::Pushed | Cause::Notified => Some(Self::Notified),
@@ -65,10 +65,10 @@ pub struct FallbackCauses(u8);
 impl FallbackCauses {
     /// No reason at all, except start-up.
     pub const NONE: Self = Self(0);
-    /// Link loss, failed rounds, a wake not claimed for in time.
+    /// A lost link, a failed round, a wake that was not claimed for in time.
     pub const DEFAULT: Self =
         Self::NONE.with(FallbackCause::LinkLost).with(FallbackCause::RoundFailed).with(FallbackCause::Undelivered);
-    /// Seed 001's table: the default, and every hint, every timer, every fallback round.
+    /// The set of an earlier design: the default, and every hint, due time and fallback round.
     pub const SEED_001: Self =
         Self::DEFAULT.with(FallbackCause::Notified).with(FallbackCause::DueCame).with(FallbackCause::Fallback);
 
@@ -93,10 +93,10 @@ impl Default for FallbackCauses {
 /// When fallback polling begins and ends, and how often it claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollModeOptions {
-    /// The reasons to enter it. Default: [`FallbackCauses::DEFAULT`].
+    /// The reasons to begin. Default: [`FallbackCauses::DEFAULT`].
     pub causes: FallbackCauses,
-    /// The least time in it after its latest reason. Default: 10 s; zero leaves with the last empty
-    /// round.
+    /// How long it lasts at least after the latest reason. Default: 10 s; zero ends it with the
+    /// last empty round.
     pub minimum: Duration,
     /// How many consecutive rounds must succeed and find nothing before it ends. Default: 5; zero
     /// counts as one, because only a round can end it.
@@ -104,7 +104,7 @@ pub struct PollModeOptions {
     /// The interval it begins with and returns to whenever work is found. Default: 50 ms; less than
     /// 1 ms counts as that, because zero never grows and would poll without a pause.
     pub shortest: Duration,
-    /// What the interval grows to while rounds are empty or fail. Default: 500 ms.
+    /// The longest interval, to which it grows while rounds are empty or fail. Default: 500 ms.
     pub longest: Duration,
 }
 
@@ -118,7 +118,7 @@ impl PollModeOptions {
         longest: Duration::from_millis(500),
     };
 
-    /// With intervals that pause at all, and do not shrink.
+    /// With a shortest interval above zero, and a longest that is not below it.
     pub(crate) fn within_bounds(mut self) -> Self {
         self.shortest = self.shortest.max(Duration::from_millis(1));
         self.longest = self.longest.max(self.shortest);

@@ -1,30 +1,29 @@
 //! The limits, as values.
 //!
-//! Owns the engine's answer when it will not take one more. An interface expects a refusal (HTTP
-//! 429); it is no failure.
+//! Owns the engine's answer at a limit. A refusal is expected, not a failure: HTTP answers 429.
 //!
 //! Next: [`crate::hub`].
 
-/// Why the engine would not take one more.
+/// Why the engine takes no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refused {
-    /// As many keys are waited for as may be.
+    /// No more keys may be waited for.
     Keys {
         /// The limit that was reached.
         limit: usize,
     },
-    /// As many waiters exist as may.
+    /// No more waiters, or demands of one dispatcher, may exist.
     Waiters {
         /// The limit that was reached.
         limit: usize,
     },
-    /// As many wait for this one key as may.
+    /// No more waiters may wait for this key.
     WaitersOfKey {
         /// The limit that was reached.
         limit: usize,
     },
-    /// A demand named no key, or more than it may.
+    /// A demand named no key, or too many.
     KeysOfDemand {
         /// How many keys a demand may name.
         limit: usize,

@@ -19,23 +19,23 @@ pub trait Source: Send + Sync + 'static {
     type Key: Key;
     /// What a demand asks for, beyond its keys.
     type Request: Send + Sync + 'static;
-    /// What it gets.
+    /// What a demand gets.
     type Lease: Send + 'static;
 
-    /// Claims work for the demands of the round, in one statement if it can. Runs in the
-    /// dispatcher's task, so that no client's departure cuts a claim in half. Must end by itself;
-    /// it is given up after the dispatcher's look timeout, and what it claimed by then is its own
-    /// to give back.
+    /// Claims work for the demands of the round, in one statement if it can. The call runs in the
+    /// dispatcher's task, so a client that goes away does not cut a claim short. It must end by
+    /// itself: after [`round_timeout`](crate::DispatcherOptions::round_timeout) it is dropped, and
+    /// the source must give back what it claimed by then.
     fn claim(
         &self,
         round: Round<Self::Key, Self::Request>,
     ) -> impl Future<Output = Result<RoundResult<Self::Key, Self::Lease>, RoundFailed>> + Send;
 
-    /// Gives back leases that found no taker, uncharged. Must end by itself.
+    /// Gives back leases whose demand has gone, without counting an attempt. Must end by itself.
     fn release(&self, leases: Vec<Self::Lease>) -> impl Future<Output = ()> + Send;
 
-    /// Whether a lease claimed for one demand, which has gone, may serve another one under the same
-    /// key. Default: no.
+    /// Whether a lease whose demand has gone may serve this request of another demand under the
+    /// same key. Default: no.
     fn suits(&self, lease: &Self::Lease, request: &Self::Request) -> bool {
         let _ = (lease, request);
         false
@@ -63,47 +63,49 @@ impl<S: Source> Source for Arc<S> {
 
 /// What one claim round is for.
 #[derive(Debug)]
-pub struct Round<K, A> {
+pub struct Round<K, R> {
     /// The keys to claim from, and why.
     pub keys: Vec<WokenKey<K>>,
-    /// The demands that wait under them, the one that has waited longest first.
-    pub waiting: Vec<WaitingDemand<K, A>>,
+    /// The demands that wait under these keys, the one that has waited longest first.
+    pub waiting: Vec<WaitingDemand<K, R>>,
 }
 
 /// One demand of a round.
 #[derive(Debug)]
-pub struct WaitingDemand<K, A> {
+pub struct WaitingDemand<K, R> {
     /// Names the demand in [`RoundResult::leases`].
     pub id: DemandId,
-    /// All keys it waits under; the round may be about some of them.
+    /// All keys it waits under; the round may be for some of them only.
     pub keys: Arc<[K]>,
     /// What it asks for.
-    pub request: Arc<A>,
+    pub request: Arc<R>,
     /// Since when it waits.
     pub since: Instant,
 }
 
-impl<K, A> Clone for WaitingDemand<K, A> {
+impl<K, R> Clone for WaitingDemand<K, R> {
     fn clone(&self) -> Self {
         Self { id: self.id, keys: Arc::clone(&self.keys), request: Arc::clone(&self.request), since: self.since }
     }
 }
 
-/// What one claim round found. A key that is in none of the lists was shown to have no more.
+/// What one claim round found. A key of the round that is in neither `more` nor `contended` was
+/// shown to have no more.
 #[derive(Debug)]
 pub struct RoundResult<K, L> {
-    /// The leases, each with the demand it is for; at most one for each.
+    /// The leases, each with the demand it is for: at most one for each demand.
     pub leases: Vec<(DemandId, L)>,
     /// Keys that may have more.
     pub more: Vec<K>,
-    /// Keys with work that somebody else holds at this moment and may give back: "not empty, but
-    /// not yours".
+    /// Keys whose work another claim holds at this moment and may give back: "not empty, but not
+    /// yours".
     pub contended: Vec<K>,
     /// Keys for which the source checked only the announced places and skipped the full search.
-    /// Their due times stay as they are, and if they are among `more`, the source knows where.
+    /// Their due times stay as they are, and if such a key is among `more`, the source knows where
+    /// the rest is.
     pub followed: Vec<K>,
-    /// When keys become due next, by the clock of the database. A key of the round without one has
-    /// none.
+    /// After what time each key becomes due next, by the clock of the database. A key of the round
+    /// that is not listed has no due time.
     pub dues: Vec<(K, Duration)>,
 }
 

@@ -1,8 +1,8 @@
-//! The one lock everything here stands on.
+//! The one kind of lock in this crate.
 //!
 //! Owns the choice between std's mutex and shuttle's (`--cfg shuttle`), so that tests can run the
 //! same code under every interleaving. Promises that no caller ever sees a poisoned lock: the state
-//! machines behind it finish each change before anything can panic. Refuses to be held across an
+//! machines behind it finish each change before anything can panic. It must not be held across an
 //! await or while a waker runs: wakers are collected under the lock and woken after it.
 //!
 //! Next: [`crate::hub`].
@@ -10,19 +10,19 @@
 use std::sync::PoisonError;
 
 #[cfg(shuttle)]
-use shuttle::sync as ground;
+use shuttle::sync as implementation;
 #[cfg(not(shuttle))]
-use std::sync as ground;
+use std::sync as implementation;
 
-pub(crate) use ground::MutexGuard;
+pub(crate) use implementation::MutexGuard;
 
 /// A mutex whose `lock` cannot fail.
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(ground::Mutex<T>);
+pub(crate) struct Mutex<T>(implementation::Mutex<T>);
 
 impl<T> Mutex<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self(ground::Mutex::new(value))
+        Self(implementation::Mutex::new(value))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {

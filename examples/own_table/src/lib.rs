@@ -3,7 +3,7 @@
 //!
 //! Owns the table `todo`, what the heartbeat asks about it ([`SURVEY`]), the claim ([`Todo`]),
 //! [`push`] and [`finish`]. `main.rs` puts them together as one process would. Statements that run
-//! on Reveille's connections name their schema, because these look names up in `pg_catalog` alone.
+//! on Reveille's connections name their schema, because these resolve names in `pg_catalog` alone.
 //!
 //! The engine's own tests and benches run on this queue, so that they say something about the
 //! engine alone.
@@ -20,8 +20,8 @@ use tokio_postgres::types::Type;
 /// The name of the source in hints.
 pub const SOURCE: &str = "todo";
 
-/// The next due of every waited queue, by the database's clock: one step into the index for each,
-/// however long it is.
+/// The next due time of every waited queue, by the database's clock: one step into the index for
+/// each queue, however long it is.
 pub const SURVEY: &str = "select ordinal, extract(epoch from next.due_at - clock_timestamp()) as due_s \
      from unnest({keys}) with ordinality as waited (key, ordinal) \
      cross join lateral (select due_at from public.todo where queue = waited.key order by due_at limit 1) as next \
@@ -44,7 +44,7 @@ insert into public.todo (queue, due_at) select $1, clock_timestamp() + make_inte
 
 static FINISH: Statement = Statement {
     name: "own_table/finish",
-    sql: "-- Deletes row $1, unless somebody else has claimed it since epoch $2.
+    sql: "-- Deletes row $1, unless another worker has claimed it since epoch $2.
 delete from public.todo where todo.id = $1 and todo.epoch = $2",
     types: &[Type::INT8, Type::INT8],
 };
@@ -54,7 +54,7 @@ pub async fn create(client: &Client) -> Result<(), tokio_postgres::Error> {
     client.batch_execute(TABLE).await
 }
 
-/// Commits rows, and wakes whoever waits for their queue, here and on other nodes.
+/// Commits rows, and wakes the workers that wait for their queue, here and on other nodes.
 pub async fn push(database: &Database, queue: &str, count: i64) -> Result<(), DatabaseError> {
     let connection = database.acquire().await?;
     connection.execute(&PUSH, &[&queue, &count, &0.0_f64]).await?;
@@ -62,7 +62,7 @@ pub async fn push(database: &Database, queue: &str, count: i64) -> Result<(), Da
     Ok(())
 }
 
-/// The row is done. False when its lease had ended and somebody else has it.
+/// Deletes the row. False if its lease had ended and another worker has claimed it.
 pub async fn finish(database: &Database, taken: &Taken) -> Result<bool, DatabaseError> {
     Ok(database.acquire().await?.execute(&FINISH, &[&taken.id, &taken.epoch]).await? == 1)
 }

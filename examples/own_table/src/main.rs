@@ -28,8 +28,8 @@ async fn main() -> anyhow::Result<()> {
     let database = Database::connect(DatabaseOptions::new(url)).await?;
     database.migrate().await?;
 
-    // What a process has once: a hub, its source of hints, and the dispatcher that claims for
-    // everybody who waits.
+    // What a process has once: a hub, its source of hints, and the dispatcher that claims for all
+    // demands.
     let (hub, runner) = Hub::new(HubOptions::default());
     let registration = database.register(Arc::new(HubSource::new(SOURCE, SURVEY, hub.clone())));
     let source = Todo::new(database.clone(), Duration::from_secs(30));

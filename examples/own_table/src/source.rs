@@ -8,7 +8,7 @@ use reveille_wake::{Round, RoundFailed, RoundResult, Source};
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 
-/// A row that is ours until its lease ends.
+/// A claimed row, which is ours until its lease ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     /// The row.
@@ -53,7 +53,7 @@ returning todo.id, todo.queue, todo.epoch",
 
 static NEXT_DUE: Statement = Statement {
     name: "own_table/next_due",
-    sql: "-- The next due of each queue $1.
+    sql: "-- The next due time of each queue $1.
 select wanted.queue, extract(epoch from next.due_at - clock_timestamp())::float8
 from unnest($1) as wanted (queue)
 cross join lateral (select due_at from public.todo where queue = wanted.queue order by due_at limit 1) as next",
@@ -79,14 +79,14 @@ impl Todo {
         let usable = connection.take().filter(|connection| !connection.is_closed());
         let open = match usable {
             Some(open) => open,
-            None => self.database.connection(Purpose::Dedicated("look")).await?,
+            None => self.database.connection(Purpose::Dedicated("claim")).await?,
         };
         let queues: Vec<&str> = wants.keys().map(String::as_str).collect();
         let counts: Vec<i32> = wants.values().copied().collect();
         let lease_s = self.lease.as_secs_f64();
         let claim: [Param<'_>; 3] = [&queues, &counts, &lease_s];
         let named: [Param<'_>; 1] = [&queues];
-        // Both travel at once and run in order: the dues are those after the claim.
+        // Both are sent at once and run in order: the due times are those after the claim.
         let (rows, dues) = tokio::try_join!(open.query(&CLAIM, &claim), open.query(&NEXT_DUE, &named))?;
         let taken = rows.iter().map(|row| Taken { id: row.get(0), queue: row.get(1), epoch: row.get(2) }).collect();
         let dues = dues.iter().map(|row| (row.get(0), row.get(1))).collect();
@@ -102,34 +102,34 @@ impl Source for Todo {
 
     async fn claim(&self, round: Round<String, ()>) -> Result<RoundResult<String, Taken>, RoundFailed> {
         let mut wants: BTreeMap<String, i32> = round.keys.iter().map(|woken| (woken.key.clone(), 0)).collect();
-        for asked in &round.waiting {
-            if let Some(want) = wants.get_mut(&asked.keys[0]) {
+        for demand in &round.waiting {
+            if let Some(want) = wants.get_mut(&demand.keys[0]) {
                 *want += 1;
             }
         }
         let (taken, dues) = self.claim(&wants).await.map_err(|_| RoundFailed)?;
-        let mut looked = RoundResult::default();
+        let mut result = RoundResult::default();
         for queue in wants.keys() {
             let filled = taken.iter().filter(|row| row.queue == *queue).count();
             if wants[queue] > 0 && usize::try_from(wants[queue]) == Ok(filled) {
-                looked.more.push(queue.clone());
+                result.more.push(queue.clone());
             }
         }
         let mut waiting = round.waiting;
         for row in taken {
-            if let Some(position) = waiting.iter().position(|asked| asked.keys[0] == row.queue) {
-                looked.leases.push((waiting.remove(position).id, row));
+            if let Some(position) = waiting.iter().position(|demand| demand.keys[0] == row.queue) {
+                result.leases.push((waiting.remove(position).id, row));
             }
         }
         for (queue, due_s) in dues {
             match Duration::try_from_secs_f64(due_s) {
-                Ok(delay) if !delay.is_zero() => looked.dues.push((queue, delay)),
-                // Ready, and yet not claimed: somebody else's claim is about to commit.
-                _ if !looked.more.contains(&queue) => looked.contended.push(queue),
+                Ok(delay) if !delay.is_zero() => result.dues.push((queue, delay)),
+                // Ready, and yet not claimed: another claim of it is about to commit.
+                _ if !result.more.contains(&queue) => result.contended.push(queue),
                 _ => {}
             }
         }
-        Ok(looked)
+        Ok(result)
     }
 
     async fn release(&self, leases: Vec<Taken>) {

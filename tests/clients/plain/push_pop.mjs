@@ -1,4 +1,4 @@
-// Node's fetch, which says Sec-Fetch-Mode like a browser. Usage: push_pop.mjs <address> <queue>
+// Node's fetch, which sends Sec-Fetch-Mode like a browser. Usage: push_pop.mjs <address> <queue>
 const [address, queue] = process.argv.slice(2)
 const items = [{ queue, payload: `from ${queue}` }]
 const pushed = await fetch(`http://${address}/api/v1/push`, {

@@ -1,6 +1,6 @@
-"""Runs every step in order, or those named, and tells which failed and what came instead.
+"""Runs every step in order, or those named, and reports the one that failed.
 
-Refuses to be green while a public verb of the client was never called.
+Fails if a public method of the client was never called.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import traceback
 
 from queen import Queen
 
-# Each signs its steps in; they run in this order.
+# Each module registers its steps; they run in this order.
 from . import pushing, popping, settling, consuming, grouping, transacting, administering  # noqa: F401, I001
 from .calls import record_calls, uncalled
 from .stage import STEPS, Stage
@@ -27,7 +27,7 @@ async def main() -> int:
     began = time.monotonic()
     steps = [step for step in STEPS if step.__name__ in sys.argv[1:]] or STEPS
     for step in steps:
-        # The client prints what it does; that is of interest only when something fails.
+        # The client prints what it does; that matters only when a step fails.
         chatter, step_began = io.StringIO(), time.monotonic()
         queen = Queen(url)
         try:
@@ -35,7 +35,7 @@ async def main() -> int:
                 await asyncio.wait_for(step(Stage(queen, url, step.__name__)), STEP_SECONDS)
                 await queen.close()
         except Exception:
-            told(step, traceback.format_exc(limit=-4), chatter.getvalue())
+            report(step, traceback.format_exc(limit=-4), chatter.getvalue())
             return 1
         print(f"  {time.monotonic() - step_began:5.1f} s  {step.__name__}", flush=True)
     missing = uncalled()
@@ -46,7 +46,7 @@ async def main() -> int:
     return 0
 
 
-def told(step, trace: str, chatter: str) -> None:
+def report(step, trace: str, chatter: str) -> None:
     print(f"tour: step {step.__name__} of {step.__module__} failed\n\n{trace}")
     if chatter:
         print(f"What the client printed in it:\n{chatter[-4000:]}")

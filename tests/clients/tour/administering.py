@@ -1,4 +1,4 @@
-"""What dashboards and operators ask. Each verb of the admin interface is called once at least."""
+"""The requests of dashboards and operators. Each method of the admin interface is called at least once."""
 
 from queen import Stream
 
@@ -10,11 +10,11 @@ async def the_server_says_how_it_is(stage: Stage):
     admin = stage.queen.admin
     health = await admin.health()
     same((health["status"], health["database"]), ("healthy", "connected"), "health")
-    # The client reads JSON alone, and metrics are Prometheus' text: it says nothing, and does not fail.
+    # The client reads only JSON, and metrics are Prometheus' text: it returns nothing, and does not fail.
     same(await admin.metrics(), None, "metrics")
     status = await admin.get_status()
     same((status["wake"]["link"], status["registry"]["waiting"]), ("proven", 0), "status")
-    same((await admin.refresh_consumer_stats())["success"], True, "a refresh, of what is always fresh")
+    same((await admin.refresh_consumer_stats())["success"], True, "a refresh of figures that are always current")
 
 
 @step
@@ -35,7 +35,7 @@ async def queues_namespaces_and_tasks_are_listed(stage: Stage):
 
 
 @step
-async def messages_are_looked_at_and_deleted(stage: Stage):
+async def messages_are_read_and_deleted(stage: Stage):
     admin = stage.queen.admin
     await stage.push([{"n": 1}, {"n": 2}])
 
@@ -87,17 +87,17 @@ async def pushes_and_pops_are_paused_for_maintenance(stage: Stage):
     try:
         await stage.queue().push({"data": 3})
         same(await stage.queue().pop(), [], "pops meanwhile")
-        same((await admin.get_pop_maintenance_mode())["popMaintenanceMode"], True, "it is told")
+        same((await admin.get_pop_maintenance_mode())["popMaintenanceMode"], True, "it is shown")
     finally:
         same((await admin.set_pop_maintenance_mode(False))["popMaintenanceMode"], False, "going on")
     same(carried(await stage.queue().wait(True).timeout_millis(10_000).pop()), [3], "afterwards")
 
 
 @step
-async def what_is_not_offered_is_refused_plainly(stage: Stage):
+async def routes_that_are_not_offered_are_refused(stage: Stage):
     """docs/compatibility.md lists these; the client raises, with our 404."""
     admin = stage.queen.admin
-    for asked in (
+    for call in (
         admin.get_overview(),
         admin.get_partitions(queue="q"),
         admin.retry_message("p", "t"),
@@ -109,7 +109,7 @@ async def what_is_not_offered_is_refused_plainly(stage: Stage):
         admin.get_worker_metrics(),
         admin.get_postgres_stats(),
     ):
-        error = await stage.failing(asked)
+        error = await stage.failing(call)
         same((error.response.status_code, error.response.json()["code"]), (404, "no_such_route"), "the refusal")
     stream = Stream.from_(stage.queue()).map(lambda value: value).to(stage.queue("out"))
     error = await stage.failing(stream.run(query_id="q", url=stage.url))

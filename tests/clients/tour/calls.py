@@ -1,4 +1,4 @@
-"""Notes which public verbs of the client were called, so that a tour which forgets one cannot be green."""
+"""Records which public methods of the client were called, so that a tour that forgets one fails."""
 
 import functools
 import inspect

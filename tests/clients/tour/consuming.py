@@ -86,26 +86,26 @@ async def a_handler_that_fails_gets_its_batch_again_and_is_charged_once_for_it(s
 
 
 @step
-async def callbacks_take_the_acks_into_their_own_hands(stage: Stage):
+async def callbacks_ack_instead_of_the_consumer(stage: Stage):
     await stage.queue().config({"retry_limit": 0}).create()
     await stage.push(["good", "bad"])
-    heard = []
+    received = []
 
     async def handle(message: dict):
         if message["data"] == "bad":
             raise ValueError("a bad one")
 
     async def success(message, result):
-        heard.append(("success", message["data"]))
+        received.append(("success", message["data"]))
         await stage.queen.ack(message)
 
     async def error(message, error):
-        heard.append((str(error), message["data"]))
+        received.append((str(error), message["data"]))
         await stage.queen.ack(message, False, {"error": str(error)})
 
     await stage.queue().wait(True).limit(2).consume(handle).on_success(success).on_error(error)
 
-    same(heard, [("success", "good"), ("a bad one", "bad")], "what the callbacks heard")
+    same(received, [("success", "good"), ("a bad one", "bad")], "what the callbacks got")
     dead = await stage.queue().dlq().get()
     same([(letter["data"], letter["errorMessage"]) for letter in dead["messages"]], [("bad", "a bad one")], "the dead")
 

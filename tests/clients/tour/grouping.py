@@ -1,4 +1,4 @@
-"""Consumer groups: each sees everything, from where it says, and again when it is told to."""
+"""Consumer groups: each sees all messages, from where it asks, and again after it was moved."""
 
 import asyncio
 
@@ -43,14 +43,14 @@ async def a_group_begins_where_it_says(stage: Stage):
     same(sorted(carried(await group("new").pop())), [2, 3], "new: also partitions made later")
     same(sorted(carried(await group("now").pop())), [2, 3], "now: also partitions made later")
     same(sorted(carried(await group("all").subscription_mode("all").pop())), [1, 2, 3], "all")
-    same(sorted(carried(await group("plain").pop())), [1, 2, 3], "without a word")
+    same(sorted(carried(await group("plain").pop())), [1, 2, 3], "by default")
     from_first = group("time").subscription_from(first["createdAt"])
     same(sorted(carried(await from_first.pop())), [1, 2, 3], "from the time of the first message")
     same(await group("future").subscription_from("2999-01-01T00:00:00Z").pop(), [], "from a time to come")
 
 
 @step
-async def a_group_replays_when_it_is_forgotten_or_moved(stage: Stage):
+async def a_group_replays_when_it_is_deleted_or_moved(stage: Stage):
     await stage.push([1, 2])
     group, admin = stage.title("group"), stage.queen.admin
 
@@ -93,7 +93,7 @@ async def a_group_replays_when_it_is_forgotten_or_moved(stage: Stage):
 
 
 @step
-async def groups_are_told_about(stage: Stage):
+async def groups_are_described(stage: Stage):
     await stage.push([1, 2, 3])
     [message] = await stage.queue().group("g").pop()
     admin = stage.queen.admin

@@ -53,7 +53,7 @@ async def a_batch_takes_from_one_partition_unless_more_are_asked_for(stage: Stag
     rest = await stage.queue().partitions(5).batch(5).pop()
     same(len(rest), 5, "the batch is for all partitions together")
     same(len({message["leaseId"] for message in rest}), 1, "one lease for all of them")
-    same(await stage.queue().partitions(5).batch(5).pop(), [], "what is leased is nobody else's")
+    same(await stage.queue().partitions(5).batch(5).pop(), [], "leased messages go to no other consumer")
     for partition in ("a", "b", "c"):
         came = carried([message for message in one + rest if message["partition"] == partition])
         same(came, [f"{partition}{n}" for n in range(len(came))], f"the order in {partition}")
@@ -91,7 +91,7 @@ async def namespaces_and_tasks_are_popped_together(stage: Stage):
 
 
 @step
-async def a_push_wakes_whoever_waits_on_each_route(stage: Stage):
+async def a_push_wakes_a_waiting_pop_on_each_route(stage: Stage):
     space = stage.title("space")
     await stage.queue().namespace(space).create()
     await stage.push(["before"])
@@ -102,7 +102,7 @@ async def a_push_wakes_whoever_waits_on_each_route(stage: Stage):
 
     for builder in (stage.queue(), stage.queue().partition("p"), stage.queen.queue().namespace(space)):
         pop = waiting(builder)
-        await stage.until(parked(stage), "the pop stands in the server")
+        await stage.until(parked(stage), "the pop waits in the server")
         await stage.queue().partition("p").push({"data": "now"})
         messages = await asyncio.wait_for(pop, 10)
         same(carried(messages), ["now"], "what woke it")
@@ -132,11 +132,11 @@ async def delays_and_windows_are_waited_for(stage: Stage):
 
 @step
 async def a_client_with_several_addresses_goes_round_the_dead_ones(stage: Stage):
-    # Nobody listens on port 1.
+    # No server listens on port 1.
     for strategy in ("affinity", "round-robin", "session"):
         async with Queen(urls=["http://127.0.0.1:1", stage.url], load_balancing_strategy=strategy) as several:
             queue = several.queue(stage.title(strategy)).wait(False)
-            # One try finds the dead one; from then on it is left alone.
+            # One try finds the dead address; after that it is not used.
             results = await queue.push({"n": 1})
             same(results[0]["status"], "queued", f"a push by {strategy}")
             same(carried(await queue.pop()), [{"n": 1}], f"a pop by {strategy}")

@@ -1,4 +1,4 @@
-"""Making queues, and pushing to them."""
+"""Creating queues, and pushing to them."""
 
 import asyncio
 
@@ -26,12 +26,12 @@ OPTIONS = {
 
 @step
 async def a_queue_is_made_changed_and_deleted(stage: Stage):
-    heard = []
+    received = []
 
-    async def hear(result):
-        heard.append(result)
+    async def receive(result):
+        received.append(result)
 
-    made = await stage.queue().namespace("tour").task("made").config(OPTIONS).create().on_success(hear)
+    made = await stage.queue().namespace("tour").task("made").config(OPTIONS).create().on_success(receive)
 
     same((made["configured"], made["queue"]), (True, stage.title()), "a configured queue")
     same((made["namespace"], made["task"]), ("tour", "made"), "its namespace and task")
@@ -39,7 +39,7 @@ async def a_queue_is_made_changed_and_deleted(stage: Stage):
         first, *rest = name.split("_")
         spelt = first + "".join(word.capitalize() for word in rest)
         same(made["options"][spelt], value, f"the option {spelt}")
-    same(heard, [made], "what on_success heard")
+    same(received, [made], "what on_success got")
     plain = await stage.queue("plain").create()
     same((plain["configured"], plain["options"]["leaseTime"]), (True, 300), "a queue of the client's defaults")
 
@@ -51,16 +51,16 @@ async def a_queue_is_made_changed_and_deleted(stage: Stage):
 
 @step
 async def a_queue_that_cannot_be_is_refused(stage: Stage):
-    heard = []
+    received = []
 
-    async def hear(error):
-        heard.append(str(error))
+    async def receive(error):
+        received.append(str(error))
 
     error = await stage.failing(stage.queue().config({"retry_limit": -1}).create())
-    answer = await stage.queue().config({"retry_limit": -1}).create().on_error(hear)
+    answer = await stage.queue().config({"retry_limit": -1}).create().on_error(receive)
 
     assert "retry" in str(error), error
-    same(answer, {"success": False, "error": heard[0]}, "the answer when somebody hears the error")
+    same(answer, {"success": False, "error": received[0]}, "the answer when a callback takes the error")
 
 
 @step
@@ -97,14 +97,14 @@ async def a_payload_may_be_given_three_ways_and_be_traced(stage: Stage):
 
 
 @step
-async def duplicates_are_told_apart_and_stored_once(stage: Stage):
-    heard = {"new": [], "old": []}
+async def duplicates_are_recognised_and_stored_once(stage: Stage):
+    received = {"new": [], "old": []}
 
     async def new(items):
-        heard["new"] += [item["result"]["index"] for item in items]
+        received["new"] += [item["result"]["index"] for item in items]
 
     async def old(items, error):
-        heard["old"] += [item["result"]["index"] for item in items]
+        received["old"] += [item["result"]["index"] for item in items]
 
     first = await stage.queue().push({"data": 1, "transactionId": "t"})
     items = [{"data": 2, "transactionId": "t"}, {"data": 3, "transactionId": "u"}, {"data": 4, "transactionId": "u"}]
@@ -115,41 +115,41 @@ async def duplicates_are_told_apart_and_stored_once(stage: Stage):
     same(second[0]["message_id"], first[0]["message_id"], "the id of the first one")
     same(second[2]["message_id"], second[1]["message_id"], "the id of the first one in the same call")
     same(elsewhere[0]["status"], "queued", "the same id in another partition")
-    same(heard, {"new": [1], "old": [0, 2]}, "what the callbacks heard")
+    same(received, {"new": [1], "old": [0, 2]}, "what the callbacks got")
     same(carried(await stage.queue().partitions(2).batch(9).pop()), [1, 3, 5], "what was stored")
 
 
 @step
 async def one_bad_item_fails_alone(stage: Stage):
-    heard = []
+    received = []
 
-    async def hear(items, error):
-        heard.extend(items)
+    async def receive(items, error):
+        received.extend(items)
 
     items = [{"data": 1}, {"data": 2, "transactionId": "a\x00b"}, {"data": 3}]
     error = await stage.failing(stage.queue().push(items))
     assert "NUL" in str(error), error
-    results = await stage.queue().push([{"data": 4}, items[1]]).on_error(hear)
+    results = await stage.queue().push([{"data": 4}, items[1]]).on_error(receive)
 
     same([result["status"] for result in results], ["queued", "failed"], "the answers")
-    same([item["payload"] for item in heard], [2], "what on_error heard")
+    same([item["payload"] for item in received], [2], "what on_error got")
     same(carried(await stage.queue().batch(9).pop()), [1, 3, 4], "what was stored")
     alone = await stage.failing(stage.queue().push(items[1]))
     same(alone.response.status_code, 400, "the status when nothing was stored")
 
 
 @step
-async def buffered_pushes_leave_in_lots_by_number_and_by_time(stage: Stage):
+async def buffered_pushes_are_sent_in_batches_by_number_and_by_time(stage: Stage):
     by_number = {"message_count": 10, "time_millis": 60_000}
     for n in range(25):
         buffered = await stage.queue().buffer(by_number).push({"n": n})
         same(buffered, {"buffered": True, "count": 1}, "the answer of a buffered push")
     await stage.queue().flush_buffer()
     same(stage.queen.get_buffer_stats()["totalBufferedMessages"], 0, "messages left in the buffer")
-    # The client sends the two lots at the same time, and either may come first.
+    # The client sends the two batches at the same time, and either may come first.
     came = [message["n"] for message in carried(await stage.queue().batch(100).pop())]
     first, second = list(range(10)), list(range(10, 25))
-    assert came in (first + second, second + first), f"the lots, each in order: {came}"
+    assert came in (first + second, second + first), f"the batches, each in order: {came}"
 
     await stage.queue("timed").buffer({"message_count": 100, "time_millis": 50}).push([{"n": 1}, {"n": 2}])
     timed = await stage.queue("timed").wait(True).timeout_millis(10_000).batch(2).pop()

@@ -7,7 +7,7 @@ from .stage import Stage, carried, same, step
 
 
 @step
-async def an_ack_tells_where_and_a_repeat_is_harmless(stage: Stage):
+async def an_ack_names_the_place_and_a_repeat_is_harmless(stage: Stage):
     await stage.push([1], partition="p")
     [message] = await stage.queue().pop()
 
@@ -42,8 +42,8 @@ async def a_failure_a_retry_and_a_dead_letter(stage: Stage):
     same(message["deliveryAttempt"], 2, "the second attempt")
     same((await stage.queen.ack(message, "retry"))["dlq"], False, "a retry")
     [message] = await stage.queue().pop()
-    told = await stage.queen.ack(message, "dlq", {"error": "given up"})
-    same((told["success"], told["dlq"]), (True, True), "a dead letter")
+    answer = await stage.queen.ack(message, "dlq", {"error": "given up"})
+    same((answer["success"], answer["dlq"]), (True, True), "a dead letter")
 
     same(await stage.queue().pop(), [], "what is left")
     dead = await stage.queue().dlq().get()
@@ -54,21 +54,21 @@ async def a_failure_a_retry_and_a_dead_letter(stage: Stage):
 async def a_batch_is_acked_together_or_one_by_one(stage: Stage):
     await stage.push(list(range(6)))
     messages = await stage.queue().batch(3).pop()
-    told = await stage.queen.ack(messages)
-    same([result["success"] for result in told["results"]], [True, True, True], "a batch")
-    same([result["leaseReleased"] for result in told["results"]], [True, True, True], "its lease")
+    answer = await stage.queen.ack(messages)
+    same([result["success"] for result in answer["results"]], [True, True, True], "a batch")
+    same([result["leaseReleased"] for result in answer["results"]], [True, True, True], "its lease")
 
     messages = await stage.queue().batch(3).pop()
     same(carried(messages), [3, 4, 5], "the next ones")
     messages[1].update(_status=False, _error="the middle one")
-    told = await stage.queen.ack(messages)
-    same([result["success"] for result in told["results"]], [True, True, False], "with a failure in the middle")
+    answer = await stage.queen.ack(messages)
+    same([result["success"] for result in answer["results"]], [True, True, False], "with a failure in the middle")
     same(carried(await stage.queue().batch(9).pop()), [4, 5], "what comes again")
     same(await stage.queen.ack([]), {"processed": 0, "results": []}, "nothing to ack")
 
 
 @step
-async def what_cannot_be_acked_is_told_so(stage: Stage):
+async def a_refused_ack_says_why(stage: Stage):
     await stage.queue().config({"lease_time": 1}).create()
     await stage.push([1])
     [message] = await stage.queue().pop()
@@ -109,7 +109,7 @@ async def a_lease_is_renewed_by_id_by_message_and_by_list(stage: Stage):
 
 
 @step
-async def failures_beyond_the_limit_are_dead_letters_that_can_be_looked_for(stage: Stage):
+async def failures_beyond_the_limit_are_dead_letters_that_can_be_searched(stage: Stage):
     begun = datetime.now(timezone.utc).isoformat()
     await stage.queue().config({"retry_limit": 1}).create()
     for partition, group in (("p", None), ("p", "g"), ("q", None)):

@@ -1,4 +1,4 @@
-"""What every step stands on."""
+"""What the steps share."""
 
 import asyncio
 import time
@@ -7,7 +7,7 @@ STEPS = []
 
 
 def step(function):
-    """Signs a step in. Its name is a sentence, and part of the names of its queues: steps share no queue."""
+    """Registers a step. Its name is a sentence, and part of the names of its queues: steps share no queue."""
     STEPS.append(function)
     return function
 
@@ -22,7 +22,7 @@ class Stage:
         return f"{self.name}-{word}" if word else self.name
 
     def queue(self, word: str = ""):
-        """A builder for a queue of this step's own, which does not wait unless told to."""
+        """A builder for a queue of this step's own, which waits only with wait(True)."""
         return self.queen.queue(self.title(word)).wait(False)
 
     async def push(self, payloads: list, word: str = "", partition: str = "Default") -> list:
@@ -33,7 +33,7 @@ class Stage:
         return results
 
     async def failing(self, awaitable) -> Exception:
-        """What it raises; it must."""
+        """The error it raises; it must raise one."""
         try:
             result = await awaitable
         except Exception as error:
@@ -41,7 +41,7 @@ class Stage:
         raise AssertionError(f"it should have failed, and answered {result!r}")
 
     async def until(self, question, what: str, seconds: float = 10):
-        """Asks until the answer is yes."""
+        """Waits until the answer is yes."""
         deadline = time.monotonic() + seconds
         while not await question():
             assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
@@ -49,7 +49,7 @@ class Stage:
 
 
 def carried(messages: list) -> list:
-    """What messages carry."""
+    """The payloads of messages."""
     return [message["data"] for message in messages]
 
 

@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_file_that_opens_with_a_sentence_passes() {
-        let text = "//! Turns notifications\n//! into rings.\n//!\n//! Next: more\nfn f() {}\n";
+        let text = "//! Turns notifications\n//! into wake-ups.\n//!\n//! Next: more\nfn f() {}\n";
 
         assert_eq!(faults(check, &[("crates/a/src/lib.rs", text), ("crates/a/tests/it/main.rs", text)]), [""; 0]);
     }

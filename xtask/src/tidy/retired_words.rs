@@ -56,7 +56,7 @@ const RETIRED: &[Retired] = &[
     retired(&["ground", "grounds"], "context"),
     retired(&["head", "heads"], "partition row").unless(&["request head", "request heads", "head of line"]),
     retired(&["fresh"], "has new messages"),
-    retired(&["mark_ready", "spreads"], "mark ready").unless(&["spread over", "spread across"]),
+    retired(&["spread", "spreads"], "mark ready").unless(&["spread over", "spread across"]),
     retired(&["watchful", "watchfulness"], "fallback polling"),
     retired(&["pace", "paces"], "poll mode or fallback polling"),
     retired(&["maintenance", "maintain", "maintains", "chore", "chores"], "upkeep").unless(&["maintenance mode"]),

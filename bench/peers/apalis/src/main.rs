@@ -86,7 +86,7 @@ impl Worker {
         let config = Config::default().queue(queue);
         let config = match settings {
             Settings::Default => config,
-            // Its own tests do without the second write that says a task has begun.
+            // Its own tests do without the second write, which records that a task has begun.
             Settings::Tuned => config.batch_size(TUNED_BATCH).lock_tasks(false),
         };
         let woken = Pubsub::new(self.pool.clone(), queue.to_owned());

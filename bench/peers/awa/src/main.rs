@@ -18,8 +18,8 @@ use tokio::runtime::Handle;
 const TUNED_SLOTS: u32 = 512;
 const TUNED_CONNECTIONS: u32 = 30;
 
-/// What its `admin::state_counts` calls scheduled, retryable, available and running; asked there,
-/// it takes minutes.
+/// What its `admin::state_counts` calls scheduled, retryable, available and running. That function
+/// takes minutes.
 const LEFT: &str = "
     with heads as materialized (
       select queue, priority, enqueue_shard, awa.sequence_next_value(seq_name) as next_seq from awa.queue_claim_heads

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::books::Books;
-use crate::{Queue, Settings, Working, enqueue, pace};
+use crate::{Queue, Settings, Working, enqueue, steady};
 
-/// Does with a queue what the commands on standard input say, until there are no more.
+/// Carries out the commands on standard input on a queue, until there are no more.
 pub async fn serve(queue: impl Queue) -> anyhow::Result<()> {
     let mut child = Child { queue: Arc::new(queue), working: None, books: Arc::new(Books::new(0)) };
     let mut commands = BufReader::new(tokio::io::stdin()).lines();
@@ -40,7 +40,7 @@ impl Child {
                 Ok(json!({ "ways": self.queue.ways() }))
             }
             Some("enqueue") => enqueue::run(self.queue.as_ref(), &serde_json::from_value(command.clone())?).await,
-            Some("pace") => pace::run(&self.queue, &serde_json::from_value(command.clone())?).await,
+            Some("enqueue_steadily") => steady::run(&self.queue, &serde_json::from_value(command.clone())?).await,
             Some("work") => self.work(command).await,
             Some("count") => Ok(json!({ "ran": self.books.count() })),
             Some("began") => {
@@ -51,7 +51,7 @@ impl Child {
                 if let Some(working) = self.working.take() {
                     working.stop().await?;
                 }
-                // The next measurement may do without this process; then it has run nothing.
+                // If this process has no part in the next measurement, it has run nothing there.
                 let books = std::mem::replace(&mut self.books, Arc::new(Books::new(0)));
                 Ok(json!({ "ran": books.count(), "twice": books.twice(), "seen": books.seen() }))
             }

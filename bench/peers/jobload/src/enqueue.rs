@@ -30,7 +30,7 @@ pub(crate) struct Load {
     millis: u64,
 }
 
-/// Says how many were enqueued, and how long it took.
+/// Returns how many were enqueued, and how long it took.
 pub(crate) async fn run(queue: &dyn Queue, load: &Load) -> anyhow::Result<Value> {
     let next = AtomicU64::new(load.from);
     let (began, span) = (Instant::now(), Duration::from_millis(load.millis));

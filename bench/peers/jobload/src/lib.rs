@@ -1,14 +1,14 @@
 //! What the scenarios `jobs` and `jobs-latency` do with a job queue, whichever it is.
 //!
-//! Each queue is measured in processes of its own: a small program that says how its queue is used
-//! ([`Queue`]) and calls [`serve`]. It reads commands on standard input, one JSON object a line,
-//! and answers each with one line on standard output. Counting, pacing and stamping are written
-//! once, here, so that nobody is measured in another way than the others.
+//! Each queue is measured in processes of its own: a small program that implements [`Queue`] for it
+//! and calls [`serve`]. It reads commands on standard input, one JSON object a line, and answers
+//! each with one line on standard output. Counting, timing and the rate of enqueues are written
+//! once, here, so that all queues are measured in the same way.
 
 mod books;
 mod command;
 mod enqueue;
-mod pace;
+mod steady;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub enum Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Settings {
-    /// As documented, for whoever sets nothing.
+    /// The documented defaults.
     Default,
     /// Chosen for throughput from its documentation and source; not searched for.
     Tuned,
@@ -80,7 +80,7 @@ pub trait Queue: Send + Sync + 'static {
     /// Starts a worker for these queues, whose handlers call [`Books::ran`] and nothing else.
     async fn work(&self, queues: &[String], settings: Settings, books: Arc<Books>) -> anyhow::Result<Box<dyn Working>>;
 
-    /// How many jobs the database still has to do, whatever keeps them.
+    /// How many jobs in the database have not ended.
     async fn left(&self) -> anyhow::Result<u64>;
 
     /// Empties the queue, between two measurements.

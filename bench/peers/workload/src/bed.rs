@@ -71,7 +71,7 @@ pub(crate) fn start(instance: &str) -> WorkItem {
     }
 }
 
-/// An activity of nobody's.
+/// An activity without an orchestration.
 pub(crate) fn activity(instance: &str) -> WorkItem {
     WorkItem::ActivityExecute {
         instance: instance.to_owned(),
@@ -84,7 +84,7 @@ pub(crate) fn activity(instance: &str) -> WorkItem {
     }
 }
 
-/// What a turn says of its instance.
+/// What a turn records about its instance.
 pub(crate) fn metadata() -> ExecutionMetadata {
     ExecutionMetadata {
         orchestration_name: Some("Bench".to_owned()),

@@ -16,7 +16,7 @@ use crate::{Peer, gaps, latency, round_trips, stress, validation};
 /// Dispatchers of each kind, wherever the number is not what is measured.
 pub(crate) const SLOTS: usize = 4;
 
-/// Measures a peer in the database at `url`, as the commands on standard input say, until there are
+/// Carries out the commands on standard input on a peer in the database at `url`, until there are
 /// no more.
 pub async fn serve(peer: impl Peer, url: String) -> anyhow::Result<()> {
     let bed = Bed::new(Arc::new(peer), url);
@@ -46,11 +46,11 @@ async fn obey(bed: &Bed, idle: &mut Option<Arc<Runtime>>, command: &Value) -> an
         Some("ceiling") => stress::ceiling(count("slots")?, number("delay_ms")?).await,
         Some("large") => stress::large(bed, number("seconds")?).await,
         Some("validate") => validation::run(bed, count("at_once")?).await,
-        Some("rest") => {
+        Some("start_idle") => {
             *idle = Some(runtime(bed).await?);
             Ok(Value::Null)
         }
-        Some("rise") => {
+        Some("stop_idle") => {
             if let Some(runtime) = idle.take() {
                 runtime.shutdown(Some(100)).await;
             }

@@ -84,7 +84,7 @@ async fn lateness(bed: &Bed, situation: Situation, patience: Duration) -> anyhow
     Ok(late.as_secs_f64() * 1000.0)
 }
 
-/// Makes it happen, and says when the work is due.
+/// Makes it happen, and returns when the work is due.
 async fn happen(
     bed: &Bed,
     provider: &Arc<dyn Provider>,
@@ -121,8 +121,7 @@ async fn happen(
     }
 }
 
-/// A turn of a new instance, held as by a slot that forgets it; and since when, or a little
-/// earlier.
+/// A turn of a new instance, held as by a slot that died; and since when, or a little earlier.
 async fn take(provider: &Arc<dyn Provider>, lock: Duration) -> anyhow::Result<(String, Instant)> {
     // The first fetch opens connections; the lock's beginning is to be known to the millisecond.
     provider.fetch_orchestration_item(lock, Duration::ZERO, None).await?;
@@ -135,11 +134,11 @@ async fn take(provider: &Arc<dyn Provider>, lock: Duration) -> anyhow::Result<(S
 /// When a fetch that is called again and again, as the runtime does, has something.
 async fn fetched(provider: &Arc<dyn Provider>) -> anyhow::Result<Instant> {
     loop {
-        let asked = Instant::now();
+        let began = Instant::now();
         if provider.fetch_orchestration_item(LOCK, WAIT, None).await?.is_some() {
             return Ok(Instant::now());
         }
-        if let Some(left) = MIN_POLL.checked_sub(asked.elapsed()) {
+        if let Some(left) = MIN_POLL.checked_sub(began.elapsed()) {
             tokio::time::sleep(left).await;
         }
     }

@@ -15,17 +15,17 @@ const LOCK: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_secs(30);
 /// How long the runtime sleeps after an empty fetch that did not wait.
 const MIN_POLL: Duration = Duration::from_millis(100);
-/// An item that nobody fetches within this time is an error, not a latency.
+/// An item that no slot fetches within this time is an error, not a latency.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// `count` messages and as many activities, one after the other.
 pub(crate) async fn run(bed: &Bed, count: usize) -> anyhow::Result<Value> {
     let provider = bed.open().await?;
-    let (tell, mut fetched) = mpsc::channel(1);
+    let (sender, mut fetched) = mpsc::channel(1);
     let mut slots = JoinSet::new();
     for _ in 0..SLOTS {
-        slots.spawn(take_turns(Arc::clone(&provider), tell.clone()));
-        slots.spawn(take_activities(Arc::clone(&provider), tell.clone()));
+        slots.spawn(take_turns(Arc::clone(&provider), sender.clone()));
+        slots.spawn(take_activities(Arc::clone(&provider), sender.clone()));
     }
     let (mut turns, mut activities) = (Vec::new(), Vec::new());
     // Slots are asleep when it begins.
@@ -48,17 +48,17 @@ async fn arrival(fetched: &mut mpsc::Receiver<Instant>) -> anyhow::Result<f64> {
     Ok(at.saturating_duration_since(returned).as_secs_f64() * 1000.0)
 }
 
-/// Uneven, so that nobody's interval falls in step with it.
+/// Uneven, so that no provider's poll interval falls in step with it.
 async fn pause(number: usize) {
     tokio::time::sleep(Duration::from_millis(20 + (number as u64 * 37) % 61)).await;
 }
 
-async fn take_turns(provider: Arc<dyn Provider>, tell: mpsc::Sender<Instant>) {
+async fn take_turns(provider: Arc<dyn Provider>, sender: mpsc::Sender<Instant>) {
     loop {
-        let asked = Instant::now();
+        let began = Instant::now();
         match provider.fetch_orchestration_item(LOCK, WAIT, None).await {
             Ok(Some((item, token, _))) => {
-                let _ = tell.send(Instant::now()).await;
+                let _ = sender.send(Instant::now()).await;
                 let execution = item.execution_id;
                 let committed = provider
                     .ack_orchestration_item(&token, execution, vec![], vec![], vec![], metadata(), vec![])
@@ -67,29 +67,29 @@ async fn take_turns(provider: Arc<dyn Provider>, tell: mpsc::Sender<Instant>) {
                     eprintln!("a turn could not be committed: {error}");
                 }
             }
-            _ => rest(asked).await,
+            _ => rest(began).await,
         }
     }
 }
 
-async fn take_activities(provider: Arc<dyn Provider>, tell: mpsc::Sender<Instant>) {
+async fn take_activities(provider: Arc<dyn Provider>, sender: mpsc::Sender<Instant>) {
     loop {
-        let asked = Instant::now();
+        let began = Instant::now();
         match provider.fetch_work_item(LOCK, WAIT, None, &TagFilter::default()).await {
             Ok(Some((_, token, _))) => {
-                let _ = tell.send(Instant::now()).await;
+                let _ = sender.send(Instant::now()).await;
                 if let Err(error) = provider.ack_work_item(&token, None).await {
                     eprintln!("an activity could not be settled: {error}");
                 }
             }
-            _ => rest(asked).await,
+            _ => rest(began).await,
         }
     }
 }
 
 /// As the runtime does after an empty fetch.
-async fn rest(asked: Instant) {
-    match MIN_POLL.checked_sub(asked.elapsed()) {
+async fn rest(began: Instant) {
+    match MIN_POLL.checked_sub(began.elapsed()) {
         Some(left) => tokio::time::sleep(left).await,
         None => tokio::task::yield_now().await,
     }

@@ -1,9 +1,9 @@
 //! What the scenario `orchestrations` runs on a duroxide provider, whichever it is.
 //!
-//! Each provider is measured in a process of its own: a small program that says how its provider is
-//! opened ([`Peer`]) and calls [`serve`]. It reads commands on standard input, one JSON object a
-//! line, and answers each with one line on standard output. The workloads are written once, here,
-//! so that nobody is measured in another way than the others.
+//! Each provider is measured in a process of its own: a small program that implements [`Peer`] for
+//! it and calls [`serve`]. It reads commands on standard input, one JSON object a line, and answers
+//! each with one line on standard output. The workloads are written once, here, so that all
+//! providers are measured in the same way.
 
 mod bed;
 mod command;

@@ -29,7 +29,7 @@ struct End(Instant, f64);
 #[derive(Clone)]
 struct Ends {
     seen: Arc<Mutex<HashMap<String, End>>>,
-    tell: mpsc::Sender<String>,
+    sender: mpsc::Sender<String>,
 }
 
 impl Ends {
@@ -40,7 +40,7 @@ impl Ends {
         let end = End(Instant::now(), wall.as_secs_f64() * 1000.0);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.insert(instance.to_owned(), end).is_none() {
-            let _ = self.tell.try_send(instance.to_owned());
+            let _ = self.sender.try_send(instance.to_owned());
         }
     }
 
@@ -52,8 +52,8 @@ impl Ends {
 /// `count` orchestrations with an activity each, then `timers` with a timer each.
 pub(crate) async fn run(bed: &Bed, count: usize, timers: usize) -> anyhow::Result<Value> {
     let provider = bed.open().await?;
-    let (tell, mut ended) = mpsc::channel(1024);
-    let ends = Ends { seen: Arc::default(), tell };
+    let (sender, mut ended) = mpsc::channel(1024);
+    let ends = Ends { seen: Arc::default(), sender };
     let runtime =
         Runtime::start_with_options(Arc::clone(&provider), activities(), orchestrations(&ends), options()).await;
     let client = Client::new(Arc::clone(&provider));
@@ -107,7 +107,7 @@ async fn timer_lateness(
 
 async fn until_ended(ended: &mut mpsc::Receiver<String>) -> anyhow::Result<String> {
     let instance = tokio::time::timeout(PATIENCE, ended.recv()).await.context("an orchestration did not end")?;
-    instance.context("nobody tells any more")
+    instance.context("the orchestrations are gone")
 }
 
 fn activities() -> ActivityRegistry {

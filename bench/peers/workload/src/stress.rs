@@ -20,7 +20,7 @@ use crate::bed::{Bed, statements};
 /// Activities of each orchestration.
 const TASKS: u32 = 5;
 
-/// How much is asked of the provider.
+/// How much the provider has to do.
 pub(crate) struct Load {
     slots: usize,
     at_once: usize,
@@ -66,8 +66,8 @@ pub(crate) async fn run(bed: &Bed, load: &Load) -> anyhow::Result<Value> {
     let before = statements(&plain.client).await?;
     let result = run_parallel_orchestrations_test_with_config(&ready, config).await;
     let result = result.map_err(|error| anyhow::anyhow!("{error}"))?;
-    let asked = statements(&plain.client).await? - before;
-    Ok(answer(&result, asked))
+    let sent = statements(&plain.client).await? - before;
+    Ok(answer(&result, sent))
 }
 
 /// Orchestrations per second if a provider took no time at all: the slots do nothing but their

@@ -47,7 +47,7 @@ const SHORT: Duration = Duration::from_millis(500);
 
 struct Factory {
     bed: Bed,
-    /// The latest is what the suite asks about.
+    /// The schema of the latest provider, which is the one that the suite examines.
     schema: Mutex<String>,
 }
 
@@ -59,7 +59,7 @@ where
     Box::new(move |factory| Box::pin(run(factory)))
 }
 
-/// Runs every function, `at_once` at a time, and says how many there were and which failed.
+/// Runs every function, `at_once` at a time, and returns how many there were and which failed.
 pub(crate) async fn run(bed: &Bed, at_once: usize) -> anyhow::Result<Value> {
     let mut checks = list::all();
     checks.extend(special(bed.peer.waits()));

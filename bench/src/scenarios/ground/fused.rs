@@ -1,4 +1,4 @@
-//! A hundred callers with one row each: a statement for everyone, or one statement for all who
+//! A hundred callers with one row each: a statement for each caller, or one statement for all that
 //! wait.
 
 use std::time::Duration;
@@ -14,12 +14,12 @@ const CALLERS: usize = 100;
 
 static INSERT_MANY: Statement = Statement {
     name: "bench/insert_many",
-    sql: "-- The rows of everyone who waits, one commit.\ninsert into public.bench_ground (body) select unnest($1)",
+    sql: "-- The rows of all callers that wait, one commit.\ninsert into public.bench_ground (body) select unnest($1)",
     types: &[Type::INT8_ARRAY],
 };
 
-/// A caller's row, and where to tell it that the row is committed.
-type Asked = (i64, oneshot::Sender<()>);
+/// A caller's row, and the channel that reports its commit.
+type Request = (i64, oneshot::Sender<()>);
 
 /// Callers share the connections, each with a statement of its own.
 pub(super) async fn separate(span: Duration, connections: &[Connection]) -> anyhow::Result<f64> {
@@ -31,27 +31,27 @@ pub(super) async fn separate(span: Duration, connections: &[Connection]) -> anyh
 
 /// What arrives while a statement is in flight forms the next one: no timer, no added delay.
 pub(super) async fn fused(span: Duration, connections: &[Connection]) -> anyhow::Result<f64> {
-    let (ask, asked) = mpsc::channel::<Asked>(CALLERS);
-    let asked = Mutex::new(asked);
-    let lanes = futures_util::future::try_join_all(connections.iter().map(|connection| flush(connection, &asked)));
+    let (sender, requests) = mpsc::channel::<Request>(CALLERS);
+    let requests = Mutex::new(requests);
+    let flushes = futures_util::future::try_join_all(connections.iter().map(|connection| flush(connection, &requests)));
     let callers = async {
         let insert = async |_| {
             let (reply, answer) = oneshot::channel();
-            ask.send((1, reply)).await?;
+            sender.send((1, reply)).await?;
             answer.await.map_err(anyhow::Error::from)
         };
         rate(span, CALLERS, insert).await
     };
     tokio::select! {
         rate = callers => rate,
-        ended = lanes => Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("the lanes ended early"))),
+        ended = flushes => Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("the flushes ended early"))),
     }
 }
 
-async fn flush(connection: &Connection, asked: &Mutex<mpsc::Receiver<Asked>>) -> anyhow::Result<()> {
+async fn flush(connection: &Connection, requests: &Mutex<mpsc::Receiver<Request>>) -> anyhow::Result<()> {
     let mut batch = Vec::with_capacity(CALLERS);
     loop {
-        if asked.lock().await.recv_many(&mut batch, CALLERS).await == 0 {
+        if requests.lock().await.recv_many(&mut batch, CALLERS).await == 0 {
             return Ok(());
         }
         let rows: Vec<i64> = batch.iter().map(|(row, _)| *row).collect();

@@ -6,16 +6,16 @@ use reveille_testkit::scenario::process::Processes;
 use reveille_testkit::scenario::{Report, progress};
 
 use super::load::{Load, Queue, Step};
-use super::single::{self, Door};
+use super::single::{self, ServerKind};
 use super::{Field, PUSHERS, Site, USUAL_PARTITIONS};
 use crate::measure::{median, ratio};
 use crate::server::Serving;
 
-/// Who takes part besides us; where everything goes to one partition, only the first.
-const RIVALS: [(Door, &str); 3] = [
-    (Door::Axum, "a bare insert for each request"),
-    (Door::Bare, "that without an HTTP library"),
-    (Door::Unfused, "our own push, one statement for each request"),
+/// The servers beside ours; where everything goes to one partition, only the first.
+const PEERS: [(ServerKind, &str); 3] = [
+    (ServerKind::Axum, "a bare insert for each request"),
+    (ServerKind::Bare, "that without an HTTP library"),
+    (ServerKind::Unfused, "our own push, one statement for each request"),
 ];
 
 /// One server, and what was measured of it.
@@ -38,31 +38,31 @@ struct Spent {
 
 pub(super) async fn run(field: &Field<'_>, site: &Site, report: &mut Report) -> anyhow::Result<()> {
     single::make_table(&site.admin.client).await?;
-    let mut rivals = Vec::new();
-    for (door, name) in RIVALS {
-        rivals.push((single::start(&site.cluster.url(), door).await?, name));
+    let mut peers = Vec::new();
+    for (kind, name) in PEERS {
+        peers.push((single::start(&site.cluster.url(), kind).await?, name));
     }
-    let all = field.compare(USUAL_PARTITIONS, &rivals, report).await?;
+    let all = field.compare(USUAL_PARTITIONS, &peers, report).await?;
     report.figure("push_batch1_vs_single", ratio(&all[0].rates, &all[3].rates), "times");
     report.figure("push_batch1_vs_bare_insert", ratio(&all[0].rates, &all[1].rates), "times");
-    let both = field.compare(1, &rivals[..1], report).await?;
+    let both = field.compare(1, &peers[..1], report).await?;
     report.row("`push_batch1_vs_bare_insert` with one partition", ratio(&both[0].rates, &both[1].rates), "times");
     Ok(())
 }
 
 impl Field<'_> {
-    /// Everyone in turns, round by round; we come first.
+    /// All servers in turns, round by round; ours comes first.
     async fn compare<'s>(
         &'s self,
         partitions: usize,
-        rivals: &'s [(Serving, &'static str)],
+        peers: &'s [(Serving, &'static str)],
         report: &mut Report,
     ) -> anyhow::Result<Vec<Contender<'s>>> {
         let (batch, clients) = PUSHERS[0];
-        let everyone =
-            std::iter::once((self.serving, "ours")).chain(rivals.iter().map(|(serving, name)| (serving, *name)));
+        let servers =
+            std::iter::once((self.serving, "ours")).chain(peers.iter().map(|(serving, name)| (serving, *name)));
         let mut all = Vec::new();
-        for (place, (serving, name)) in everyone.enumerate() {
+        for (place, (serving, name)) in servers.enumerate() {
             let load =
                 Load::new(serving, Queue::new(&format!("beside-{partitions}-{place}"), partitions), clients).await?;
             all.push(Contender { name, serving, load, rates: Vec::new(), spent: Spent::default() });
@@ -84,7 +84,7 @@ impl Field<'_> {
             }
         }
         for one in &all {
-            one.tell(partitions, report);
+            one.add_to(report, partitions);
         }
         Ok(all)
     }
@@ -105,7 +105,7 @@ impl Field<'_> {
 }
 
 impl Contender<'_> {
-    fn tell(&self, partitions: usize, report: &mut Report) {
+    fn add_to(&self, report: &mut Report, partitions: usize) {
         let what = format!("beside, {partitions} partitions: {}", self.name);
         let each = |seconds: f64| seconds * 1e6 / self.spent.messages;
         report.row(&what, median(&self.rates), "msg/s");

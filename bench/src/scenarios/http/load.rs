@@ -78,7 +78,7 @@ impl Queue {
         Self { name: name.to_owned(), partitions, next: Arc::default(), pushed: Arc::default(), acked: Arc::default() }
     }
 
-    /// What the consumers of the plain queue have before them.
+    /// How many messages the consumers of the plain queue have not acked.
     pub(super) fn backlog(&self) -> usize {
         self.pushed.load(Ordering::Relaxed) - self.acked.load(Ordering::Relaxed)
     }
@@ -199,7 +199,7 @@ impl Client {
     }
 }
 
-/// Where the next messages are asked for: waiting for them, as consumers do, but not for long.
+/// The path of a pop that waits for the next messages, as consumers do, but not for long.
 fn pop_path(queue: &Queue, batch: usize) -> String {
     let wide = if queue.partitions >= 1000 && batch > 1 { WIDE } else { 1 };
     format!("/api/v1/pop/queue/{}?batch={batch}&partitions={wide}&wait=true&timeout=200", queue.name)

@@ -2,12 +2,12 @@
 //!
 //! First the plainest thing that could be called a queue over HTTP: a row in a table, in a
 //! transaction of its own, durable before it is answered, and stored once for each transaction id,
-//! as ours. It knows no order, no groups and no waking. It stands behind the HTTP library that we
+//! as ours. It has no order, no groups and no wake-ups. It stands behind the HTTP library that we
 //! use, without our limits and deadlines; and, as a second one, behind a bare reader of sockets
-//! that understands nothing but this bench, which tells what HTTP itself costs. The third one does
-//! what we do, with our own library, but no two requests meet in a statement: it tells what fusing
-//! them is worth. A partition always goes to the same of its connections, so that none waits for
-//! another's lock.
+//! that understands nothing but this bench, which shows what HTTP itself costs. The third one does
+//! what we do, with our own library, but each request has a statement of its own: it shows what
+//! fusing requests is worth. A partition always goes to the same of its connections, so that none
+//! waits for another's lock.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -45,16 +45,16 @@ pub(super) const ABOUT: &str = "200 clients with one message a request; `push_ba
                                 beside a plain axum server that inserts one row in one transaction for each request (50 \
                                 connections, a unique index on the transaction id), without order, groups or waking";
 
-/// How it speaks HTTP.
+/// One of these servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Door {
+pub(super) enum ServerKind {
     Axum,
     Bare,
-    /// As the first, in front of our own pushes.
+    /// Axum in front of our own pushes.
     Unfused,
 }
 
-impl Door {
+impl ServerKind {
     const fn word(self) -> &'static str {
         match self {
             Self::Axum => "axum",
@@ -79,23 +79,26 @@ pub(super) async fn make_table(admin: &Client) -> anyhow::Result<()> {
     Ok(admin.batch_execute(TABLE).await?)
 }
 
-pub(super) async fn start(url: &str, door: Door) -> anyhow::Result<Serving> {
+pub(super) async fn start(url: &str, kind: ServerKind) -> anyhow::Result<Serving> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args([CHILD, url, door.word()]);
+    command.args([CHILD, url, kind.word()]);
     Serving::spawn(command).await
 }
 
 /// The child's side; ends when it is killed.
-pub(crate) fn serve(url: &str, door: &str) -> anyhow::Result<()> {
+pub(crate) fn serve(url: &str, kind: &str) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut tasks = JoinSet::new();
-        let store =
-            if door == Door::Unfused.word() { Store::queue(url).await? } else { Store::table(url, &mut tasks).await? };
+        let store = if kind == ServerKind::Unfused.word() {
+            Store::queue(url).await?
+        } else {
+            Store::table(url, &mut tasks).await?
+        };
         let store = Arc::new(store);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("listening on http://{}", listener.local_addr()?);
-        if door != Door::Bare.word() {
+        if kind != ServerKind::Bare.word() {
             let router = Router::new().route("/api/v1/push", post(push)).with_state(store);
             return Ok(axum::serve(listener.tap_io(|stream| drop(stream.set_nodelay(true))), router).await?);
         }
@@ -124,25 +127,25 @@ struct Item<'b> {
 
 async fn answer(mut wire: Wire, store: Arc<Store>) -> anyhow::Result<()> {
     while let Some(Incoming { body, .. }) = wire.next().await? {
-        let told = store.take(&body).await?;
-        let head = format!(
-            "HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{told}",
-            told.len()
+        let answer = store.take(&body).await?;
+        let response = format!(
+            "HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{answer}",
+            answer.len()
         );
-        wire.say(head.as_bytes()).await?;
+        wire.say(response.as_bytes()).await?;
     }
     Ok(())
 }
 
 async fn push(State(store): State<Arc<Store>>, body: Bytes) -> Result<Response, StatusCode> {
-    let told = store.take(&body).await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
-    Ok((StatusCode::CREATED, [(CONTENT_TYPE, "application/json")], told).into_response())
+    let answer = store.take(&body).await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+    Ok((StatusCode::CREATED, [(CONTENT_TYPE, "application/json")], answer).into_response())
 }
 
 /// Where messages go.
 enum Store {
     Table(Pool<(Client, Statement)>),
-    /// Each has lanes and connections of its own and one request at a time, so that nothing is
+    /// Each has batchers and connections of its own and one request at a time, so that nothing is
     /// fused.
     Queue(Vec<Mutex<Messages>>),
 }
@@ -170,7 +173,7 @@ impl Store {
         let Body { items } = serde_json::from_slice(body)?;
         if let (Self::Queue(all), 2..) = (self, items.len()) {
             for one in all {
-                teach(&*one.lock().await, &items).await?;
+                warm_up(&*one.lock().await, &items).await?;
             }
         }
         let mut id = String::new();
@@ -184,7 +187,7 @@ impl Store {
     }
 }
 
-/// Who has the item's partition to itself.
+/// The one that all items of this partition go to.
 fn home<'a>(all: &'a [Mutex<Messages>], item: &Item<'_>) -> &'a Mutex<Messages> {
     let mut hasher = DefaultHasher::new();
     (item.queue, item.partition).hash(&mut hasher);
@@ -192,9 +195,9 @@ fn home<'a>(all: &'a [Mutex<Messages>], item: &Item<'_>) -> &'a Mutex<Messages> 
     &all[place]
 }
 
-/// What a server knows that runs for a while: the partitions by name, and, since it has been popped
-/// from, that its hints leave by themselves.
-async fn teach(messages: &Messages, items: &[Item<'_>]) -> anyhow::Result<()> {
+/// Brings it to the state of a server that has run for a while: it knows the partitions by name,
+/// and, because it has been popped from, its hints leave without a push that waits for them.
+async fn warm_up(messages: &Messages, items: &[Item<'_>]) -> anyhow::Result<()> {
     for item in items {
         push_one(messages, &Item { transaction_id: &Uuid::now_v7().to_string(), ..*item }).await?;
     }

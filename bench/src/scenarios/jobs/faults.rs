@@ -17,7 +17,7 @@ use crate::peer::{Peer, numbers, order};
 const HELD: u64 = 100;
 /// How long an enqueueing transaction stays open.
 const OPEN: Duration = Duration::from_secs(5);
-/// Whatever takes longer than this does not happen.
+/// What takes longer than this counts as a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Field<'_> {
@@ -41,7 +41,7 @@ impl Field<'_> {
             until("all jobs run", async || Ok(victim.ask(order("count")).await?["ran"].as_u64() == Some(HELD))).await?;
             team.start_workers(Settings::Default, 1, &[QUEUE], HELD).await?;
 
-            // Dropped, it is sent the signal that nobody can catch.
+            // Dropped, it gets SIGKILL.
             drop(victim);
             // A renewal that it had sent is answered by now: these leases are its last.
             sleep(Duration::from_millis(100)).await;
@@ -108,7 +108,7 @@ async fn leases(plain: &Plain) -> anyhow::Result<HashMap<u64, f64>> {
     rows.iter().map(|row| Ok((u64::try_from(row.get::<_, i64>(0))?, row.get(1)))).collect()
 }
 
-/// Asks again and again, until it is so.
+/// Checks again and again, until it is so.
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
     let end = Instant::now() + PATIENCE;
     while !is_so().await? {

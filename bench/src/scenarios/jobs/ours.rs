@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 /// The first argument that makes this program the child which measures our queue.
 pub(crate) const CHILD: &str = "measure-reveille-jobs";
 const KIND: &str = "bench";
-/// As many as the rivals have when they are tuned.
+/// As many as the peers have when they are tuned.
 const TUNED_SLOTS: usize = 512;
 const TUNED_PREFETCH: usize = 1000;
 /// The argument behind the URL with which the child's handlers never end, and leases are short.
@@ -134,7 +134,7 @@ impl Working for Running {
     }
 }
 
-/// As a program in another language would, in whatever transaction the connection is.
+/// As a program in another language would, in the transaction that the connection is in, if any.
 pub(super) async fn enqueue_by_sql(plain: &Plain, queue: &str, n: u64) -> anyhow::Result<()> {
     let args = serde_json::to_string(&Args::new(n))?;
     let enqueue = "select reveille.enqueue($1, $2::text::json, queue => $3)";

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::peer::{Peer, number, order};
 
-/// The queue of all jobs, where nothing else is said.
+/// The queue of all jobs, unless a call names another.
 pub(in crate::scenarios) const QUEUE: &str = "bench";
 /// Jobs in one call, and calls at once, wherever the enqueueing is not what is measured.
 const BATCH: u64 = 1000;
@@ -53,7 +53,7 @@ pub(in crate::scenarios) struct Shift {
     pub(in crate::scenarios) limit: u64,
 }
 
-/// What became of the jobs.
+/// How many jobs were lost or ran twice.
 #[derive(Debug, Default, Clone, Copy)]
 pub(in crate::scenarios) struct Account {
     pub(in crate::scenarios) lost: u64,
@@ -79,7 +79,7 @@ impl Team {
     /// A database of its own, a producer and `workers` processes that do nothing yet.
     pub(in crate::scenarios) async fn start(
         cluster: &Cluster,
-        rivals: &Path,
+        peers: &Path,
         name: &'static str,
         workers: usize,
     ) -> anyhow::Result<Self> {
@@ -88,7 +88,7 @@ impl Team {
         let url = cluster.url_of(name);
         let child = || match name {
             super::OURS => Peer::start(name, &std::env::current_exe()?, &[super::CHILD, &url]),
-            rival => Peer::start(name, &rivals.with_file_name(format!("{rival}-peer")), &[&url]),
+            peer => Peer::start(name, &peers.with_file_name(format!("{peer}-peer")), &[&url]),
         };
         let mut producer = child()?;
         let installed = producer.ask(order("install")).await?;
@@ -104,7 +104,7 @@ impl Team {
         Ok(())
     }
 
-    /// Enqueues for a while, and says how many per second that were.
+    /// Enqueues for a while, and returns how many per second that were.
     pub(in crate::scenarios) async fn enqueue_for(
         &mut self,
         way: &str,
@@ -169,7 +169,7 @@ impl Team {
         Ok(ran)
     }
 
-    /// How many jobs have run, wherever.
+    /// How many jobs have run, in all processes.
     pub(in crate::scenarios) async fn ran(&mut self) -> anyhow::Result<u64> {
         let counts = try_join_all(self.workers.iter_mut().map(|worker| worker.ask(order("count")))).await?;
         Ok(counts.iter().filter_map(|count| count["ran"].as_u64()).sum())
@@ -178,7 +178,7 @@ impl Team {
     /// Enqueues so many ready jobs, in the fastest way there is, and with them those that are for
     /// later.
     async fn add(&mut self, ready: u64) -> anyhow::Result<()> {
-        let shift = self.shift.context("nobody works")?;
+        let shift = self.shift.context("no worker runs")?;
         let count = (ready * 100 / (100 - shift.scheduled)).min(shift.limit - self.next);
         let order = json!({
             "do": "enqueue", "queue": QUEUE, "way": self.ways.last(), "from": self.next, "count": count, "batch": BATCH,
@@ -189,8 +189,8 @@ impl Team {
         Ok(())
     }
 
-    /// Notes that jobs with the next `count` numbers are enqueued elsewhere; says which the first
-    /// is.
+    /// Notes that jobs with the next `count` numbers are enqueued elsewhere; returns the first
+    /// number.
     pub(in crate::scenarios) fn number(&mut self, count: u64) -> u64 {
         self.next += count;
         self.next - count

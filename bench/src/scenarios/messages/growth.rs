@@ -6,7 +6,7 @@ use std::time::Duration;
 use reveille::messages::{Messages, Pop, QueueName};
 use reveille_testkit::scenario::{Plain, Report};
 
-use super::rival::{Ours, Rival};
+use super::contender::{Contender, Ours};
 use super::{BYTES, CALLERS, Field, PARTITIONS, Step, timed};
 use crate::measure::{median, ratio};
 
@@ -54,7 +54,7 @@ async fn discovery(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Nobody has said where to look, so all of the queue is searched.
+/// No push was announced, so each pop searches the whole queue.
 async fn empty_pops(field: &Field<'_>, ours: &Ours) -> anyhow::Result<Vec<f64>> {
     let mut times = Vec::new();
     for _ in 0..field.bench.pick(100, 500) {
@@ -78,12 +78,12 @@ async fn groups(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
         ours.push_to(ours.partitions().iter()).await?;
         ours.subscribe(groups).await?;
     }
-    let rivals = [Rival::Ours(one), Rival::Ours(ten)];
-    let rates = field.rounds(&rivals, 100, Step::Push).await?;
+    let contenders = [Contender::Ours(one), Contender::Ours(ten)];
+    let rates = field.rounds(&contenders, 100, Step::Push).await?;
     report.row("push, batch 100, 1 group", median(&rates[0]), "msg/s");
     report.row("push, batch 100, 10 groups", median(&rates[1]), "msg/s");
     report.figure("groups_10_vs_1", ratio(&rates[1], &rates[0]), "times");
-    let rates = field.rounds(&rivals, 100, Step::Whole).await?;
+    let rates = field.rounds(&contenders, 100, Step::Whole).await?;
     report.row("end to end in one group, batch 100, 1 group", median(&rates[0]), "msg/s");
     report.row("end to end in one group, batch 100, 10 groups", median(&rates[1]), "msg/s");
     Ok(())
@@ -129,13 +129,13 @@ async fn scattered(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Somebody else's transaction keeps every dead row alive.
+/// A transaction of another client keeps every dead row alive.
 async fn held_open(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
     let seconds = field.bench.pick(6, 60);
     if !field.bench.wants(&format!("a transaction held open for {seconds} s")) {
         return Ok(());
     }
-    let ours = Rival::Ours(Ours::new(field.messages, "held", 16, BYTES)?);
+    let ours = Contender::Ours(Ours::new(field.messages, "held", 16, BYTES)?);
     let slice = Duration::from_secs(field.bench.pick(2, 10));
     let start = Step::Whole.run(&ours, slice, CALLERS, 10).await?;
     let holder = Plain::connect(&field.cluster.url()).await?;
@@ -161,7 +161,7 @@ async fn steady(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
     if !field.bench.wants(&format!("steady load for {} s", slice.as_secs() * slices)) {
         return Ok(());
     }
-    let ours = Rival::Ours(Ours::new(field.messages, "steady", PARTITIONS, BYTES)?);
+    let ours = Contender::Ours(Ours::new(field.messages, "steady", PARTITIONS, BYTES)?);
     let mut rates = Vec::new();
     for _ in 0..slices {
         rates.push(Step::Whole.run(&ours, slice, CALLERS, 100).await?);
@@ -172,7 +172,7 @@ async fn steady(field: &Field<'_>, report: &mut Report) -> anyhow::Result<()> {
     report.figure("steady_vs_start", last / first, "times");
     let admin = Plain::connect(&field.cluster.url()).await?;
     let size = "select pg_total_relation_size(format('%I.%I', $1::text, $2::text)::regclass)::float8 / 1048576";
-    for table in ["head", "cursor", "segment", "dedup", "dedup_run"] {
+    for table in ["partition_row", "cursor", "segment", "dedup", "dedup_run"] {
         let row = admin.client.query_one(size, &[&field.database.schema().as_str(), &table]).await?;
         report.row(format!("size of {table} afterwards"), row.get(0), "MB");
     }

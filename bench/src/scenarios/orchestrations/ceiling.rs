@@ -1,5 +1,5 @@
-//! What no provider passes that keeps its word: the activities themselves, and one durable commit
-//! at the end of each.
+//! The limit for every durable provider: the activities themselves, and one durable commit at the
+//! end of each.
 
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,7 @@ pub(super) async fn of_commits(url: &str, slots: u64, delay_ms: u64) -> anyhow::
     let mut running = JoinSet::new();
     for connection in connections {
         running.spawn(async move {
-            // The whole of it: its client alone would leave the half that speaks to the server
-            // behind.
+            // The whole connection moves: with its client alone, the task that drives it would end.
             let connection = connection;
             let end = connection.client.prepare("insert into ended values ($1)").await?;
             let mut done = 0_i64;

@@ -1,4 +1,4 @@
-//! What was found of each, and how it is told.
+//! The results of each provider, and their place in the report.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ pub(super) struct Found {
     /// Orchestrations per second and statements for each, by slots and delay.
     pub(super) stress: BTreeMap<(u64, u64), Vec<f64>>,
     pub(super) statements: BTreeMap<(u64, u64), Vec<f64>>,
-    /// What a provider could reach that takes no time, and one whose only cost is a durable commit
-    /// for each activity.
+    /// Orchestrations per second with a provider that takes no time, and with one whose only cost
+    /// is a durable commit for each activity.
     pub(super) ceilings: BTreeMap<(u64, u64), (f64, f64)>,
     /// Orchestrations per second with large payloads, and how many failed.
     pub(super) large: (f64, f64),
@@ -34,7 +34,7 @@ pub(super) struct Found {
 /// The load that statements are counted under.
 const USUAL: (u64, u64) = (4, 10);
 
-pub(super) fn tell(report: &mut Report, found: &[Found; 3]) {
+pub(super) fn add_to(report: &mut Report, found: &[Found; 3]) {
     let [ours, pg, opt] = found;
     if let Some((passed, total)) = ours.validation {
         report.figure("validation_passed", passed, "");

@@ -1,4 +1,4 @@
-//! What is asked of the three, and in which order.
+//! What the three providers do, and in which order.
 
 use std::time::Duration;
 
@@ -11,17 +11,18 @@ use super::found::Found;
 use crate::bench::Bench;
 use crate::peer::{Peer, number, numbers, order};
 
-/// Who waits meanwhile is counted; who is validated is ours, and in a full run the others too.
+/// Counts the statements of all while they wait; then validates ours, and in a full run the others
+/// too.
 pub(super) async fn idle_and_validation(bench: &Bench, peers: &mut [Peer], found: &mut [Found]) -> anyhow::Result<()> {
     let span = bench.pick(Duration::from_secs(13), Duration::from_secs(60));
     progress(&format!("idle: 4+4 dispatchers of each wait for {} s", span.as_secs()));
-    all(peers, &order("rest")).await?;
+    all(peers, &order("start_idle")).await?;
     // Start-up is over, and with it the first gauges.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let before = counts(peers).await?;
     tokio::time::sleep(span).await;
     let after = counts(peers).await?;
-    all(peers, &order("rise")).await?;
+    all(peers, &order("stop_idle")).await?;
     for (place, found) in found.iter_mut().enumerate() {
         found.idle = (after[place] - before[place]) / span.as_secs_f64();
     }
@@ -60,10 +61,10 @@ pub(super) async fn latency(
 /// How late each situation is noticed.
 pub(super) async fn gaps(bench: &Bench, peers: &mut [Peer], found: &mut [Found]) -> anyhow::Result<()> {
     for round in 1..=bench.pick(1, 2) {
-        // A rival that misses a wake is seen once; waiting for the end of its poll teaches nothing
-        // more.
+        // One round shows that a peer misses a wake; waiting for the end of its poll again shows
+        // nothing more.
         let patience = if round == 1 { bench.pick(1_000, 32_000) } else { 2_000 };
-        progress(&format!("recovery gaps on all, who mostly sleep, round {round}"));
+        progress(&format!("recovery gaps on all at once, since they mostly sleep, round {round}"));
         let order = json!({ "do": "gaps", "patience_ms": patience });
         let answers = try_join_all(peers.iter_mut().map(|peer| peer.ask(order.clone()))).await?;
         for (late, found) in answers.iter().zip(found.iter_mut()) {

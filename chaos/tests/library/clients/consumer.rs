@@ -1,4 +1,4 @@
-//! One consumer, as unreliable as they come.
+//! One very unreliable consumer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -44,8 +44,8 @@ fn note(batch: &Batch, lease: &PartitionLease, group: u8) -> LeaseNote {
     }
 }
 
-/// Does something with a batch, and writes down what was settled by it. Returns the next batch, if
-/// that came with it.
+/// Does something with a batch, and records what was settled by it. Returns the next batch, if that
+/// came with it.
 async fn treat(
     node: &Messages,
     batch: &Batch,
@@ -70,9 +70,9 @@ async fn treat(
                 complete(node, batch, leases).await;
             }
         }
-        86..92 => {} // gone without a word
+        86..92 => {} // gone without an answer
         _ => {
-            // Asleep until somebody else may have it: what is said now counts only if nobody has.
+            // Asleep until another consumer may have it: the settlement counts only if none has.
             tokio::time::sleep(LEASE + Duration::from_millis(rng.u64(0..150))).await;
             if rng.bool() {
                 complete(node, batch, leases).await;
@@ -91,7 +91,7 @@ async fn complete(node: &Messages, batch: &Batch, leases: &mut [LeaseNote]) {
 
 /// In the middle: the messages before are done, and perhaps the one that stopped is dead.
 async fn stop(node: &Messages, batch: &Batch, leases: &mut [LeaseNote], rng: &mut Rng) {
-    let mut asked = Vec::new();
+    let mut settlements = Vec::new();
     for lease in &batch.partitions {
         let seq = lease.messages[rng.usize(0..lease.messages.len())].seq;
         let settlement = match rng.u8(0..3) {
@@ -99,32 +99,32 @@ async fn stop(node: &Messages, batch: &Batch, leases: &mut [LeaseNote], rng: &mu
             1 => Settlement::fail(lease, seq, "no luck"),
             _ => Settlement::dead(lease, seq, "hopeless"),
         };
-        asked.push((settlement, Some(seq - 1)));
+        settlements.push((settlement, Some(seq - 1)));
     }
-    settle(node, leases, asked).await;
+    settle(node, leases, settlements).await;
 }
 
 async fn partly(node: &Messages, batch: &Batch, leases: &mut [LeaseNote], rng: &mut Rng) {
-    let asked = batch.partitions.iter().map(|lease| {
+    let settlements = batch.partitions.iter().map(|lease| {
         let seq = lease.messages[rng.usize(0..lease.messages.len())].seq;
         (Settlement::complete_through(lease, seq), Some(seq))
     });
-    settle(node, leases, asked.collect()).await;
+    settle(node, leases, settlements.collect()).await;
     if rng.bool() {
         complete(node, batch, leases).await;
     }
 }
 
 /// `through` is what is settled if the answer is yes, the dead letter not counted.
-async fn settle(node: &Messages, leases: &mut [LeaseNote], asked: Vec<(Settlement, Option<i64>)>) {
-    let (settlements, throughs): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+async fn settle(node: &Messages, leases: &mut [LeaseNote], settlements: Vec<(Settlement, Option<i64>)>) {
+    let (settlements, throughs): (Vec<_>, Vec<_>) = settlements.into_iter().unzip();
     let answers = node.settle(settlements).await;
     for ((lease, answer), through) in leases.iter_mut().zip(answers).zip(throughs) {
-        write_down(lease, answer.expect("a settlement is answered"), through);
+        record(lease, answer.expect("a settlement is answered"), through);
     }
 }
 
-fn write_down(lease: &mut LeaseNote, answer: Settled, through: Option<i64>) {
+fn record(lease: &mut LeaseNote, answer: Settled, through: Option<i64>) {
     if let (Settled::Done { dead, .. }, Some(through)) = (answer, through) {
         lease.settled = lease.settled.max(Some(through + i64::from(dead)));
     }
@@ -165,6 +165,6 @@ async fn by_id(node: &Messages, batch: &Batch, leases: &mut [LeaseNote], (group,
     let answers = node.acknowledge((0..of.messages.len()).map(ack).collect()).await;
     for (at, (message, answer)) in of.messages.iter().zip(answers).enumerate() {
         let through = if bad == Some(at) { message.seq - 1 } else { message.seq };
-        write_down(lease, answer.expect("an acknowledgement is answered"), Some(through));
+        record(lease, answer.expect("an acknowledgement is answered"), Some(through));
     }
 }

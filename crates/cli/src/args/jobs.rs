@@ -1,4 +1,4 @@
-//! What is typed to look after jobs, straight on their database.
+//! The command line of `reveille jobs`, which uses the database directly.
 
 use clap::{Args, Subcommand};
 
@@ -7,13 +7,13 @@ use clap::{Args, Subcommand};
     args_conflicts_with_subcommands = true,
     after_help = "\
 Examples:
-  reveille jobs                                   every queue: what is ready, scheduled and running, and how old the oldest is
-  reveille jobs show 4711                         everything about a job, and why it is where it is
+  reveille jobs                                   every queue: jobs ready, scheduled and running, and the age of the oldest
+  reveille jobs show 4711                         everything about a job, and the reason for its state
   reveille jobs dead --queue mail                 jobs that were given up
   reveille jobs redrive --queue mail --code unreachable
   reveille jobs pause mail
 
-They ask the database of --database-url, DATABASE_URL or the configuration; workers are told of what concerns them."
+They use the database of --database-url, DATABASE_URL or the configuration, and wake the workers that are concerned."
 )]
 pub(crate) struct Jobs {
     /// Print JSON
@@ -25,7 +25,7 @@ pub(crate) struct Jobs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobStep {
-    /// Print everything that is known of a job, and why it is where it is
+    /// Print everything that is known about a job, and the reason for its state
     Show {
         /// Its id
         id: i64,
@@ -35,17 +35,17 @@ pub(crate) enum JobStep {
     },
     /// List dead jobs, in the order in which they were enqueued
     Dead(DeadJobs),
-    /// Let jobs that wait for a time to come run now
+    /// Run scheduled jobs now
     Retry(ChosenJobs),
-    /// Cancel jobs: at once when they wait, or by telling their handlers to stop
+    /// Cancel jobs: at once if they wait; handlers that run are asked to stop
     Cancel(ChosenJobs),
-    /// Bring dead jobs back to work, with all their attempts before them
+    /// Put dead jobs back to work, with all their attempts
     Redrive(Redriven),
-    /// Let nobody claim from a queue; what runs, runs on
+    /// Stop claims from a queue; running jobs go on
     Pause(ChosenQueue),
     /// End a pause
     Resume(ChosenQueue),
-    /// Let SQL enqueue to a queue without a notification; workers look every fallback interval
+    /// Let SQL enqueue to a queue without a notification; workers check every fallback interval
     Quiet(Quieted),
 }
 

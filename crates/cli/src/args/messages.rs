@@ -1,4 +1,4 @@
-//! What is typed to use the queues of a running server.
+//! The command lines that use the queues of a running server.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ Examples:
   reveille push mail --partition ada '1' '2' '3'        three, in order
   reveille push mail --file letters.jsonl               one for each line; `--file -` or no payload reads standard input
 
-A payload is JSON; a text is written with its quotes: '\"hello\"'. With --json each message is answered on a line of its own.")]
+A payload is JSON; a text is written with its quotes: '\"hello\"'. With --json one line is printed for each message.")]
 pub(crate) struct Push {
-    /// The queue; it is made if need be
+    /// The queue; it is created if it does not exist
     pub(crate) queue: String,
     /// Payloads, each of them JSON
     #[arg(value_name = "JSON")]
@@ -35,11 +35,11 @@ pub(crate) struct Push {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  reveille pop mail --wait --batch 10             leases up to ten messages of one partition, and says how to ack them
+  reveille pop mail --wait --batch 10             leases up to ten messages of one partition, and prints how to ack them
   reveille pop mail --json | reveille ack         takes one and settles it
-  reveille pop mail --group audit --auto-ack      settled by being popped, for the group audit
+  reveille pop mail --group audit --auto-ack      settles it with the pop, for the group audit
 
-What is leased and not acked comes again when the lease ends. Nothing there (in time) is no failure.")]
+A leased message that is not acked comes again when the lease ends. An empty pop is no failure.")]
 pub(crate) struct Pop {
     /// The queue
     pub(crate) queue: String,
@@ -55,7 +55,7 @@ pub(crate) struct Pop {
     /// Of how many partitions at most
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     pub(crate) partitions: u32,
-    /// Wait for a message, for so long
+    /// Wait for a message for this time
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "30s")]
     pub(crate) wait: Option<String>,
     /// Count messages as settled once they are popped
@@ -69,7 +69,7 @@ pub(crate) struct Pop {
     pub(crate) json: bool,
 }
 
-/// What is said of a message.
+/// How a message is settled.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Status {
     Completed,
@@ -93,12 +93,12 @@ impl Status {
 #[command(after_help = "\
 Examples:
   reveille pop mail --json | reveille ack                                      all that was popped
-  reveille ack --partition-id P --lease L order-7 order-8                      as `reveille pop` says it
+  reveille ack --partition-id P --lease L order-7 order-8                      as `reveille pop` prints it
   reveille ack --partition-id P --lease L order-7 --status failed --error why  comes again, or goes to the dead letters
 
-Exit code 1 if any of them was refused: its lease was lost, or it is not there.")]
+Exit code 1 if an ack was refused: the lease was lost, or there is no such message.")]
 pub(crate) struct Ack {
-    /// Transaction ids; none reads from standard input what `reveille pop --json` printed
+    /// Transaction ids; without any, read from standard input as `reveille pop --json` prints them
     #[arg(value_name = "TRANSACTION_ID", requires = "partition_id")]
     pub(crate) transaction_ids: Vec<String>,
     /// The partition's id (not its name)
@@ -110,7 +110,7 @@ pub(crate) struct Ack {
     /// The consumer group they were popped for
     #[arg(long, value_name = "NAME")]
     pub(crate) group: Option<String>,
-    /// What became of them
+    /// How to settle them
     #[arg(long, value_enum, default_value_t = Status::Completed)]
     pub(crate) status: Status,
     /// Why, for the dead letters
@@ -123,8 +123,8 @@ pub(crate) struct Ack {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Shows what is pushed from now on, until Ctrl-C. It reads with a consumer group of its own, so nobody else misses a message,
-and removes it at the end. With --json, one message a line.")]
+Shows what is pushed from now on, until Ctrl-C. It reads with a consumer group of its own, so no other group misses a
+message, and deletes the group at the end. With --json, one message a line.")]
 pub(crate) struct Tail {
     /// The queue
     pub(crate) queue: String,
@@ -171,7 +171,7 @@ pub(crate) enum QueueStep {
         #[arg(long)]
         json: bool,
     },
-    /// Make a queue, or change what is named
+    /// Create a queue, or change the named options
     #[command(
         after_help = "Options are those of docs/http.md, as in: reveille queues configure mail leaseTime=60 retryLimit=5"
     )]
@@ -230,7 +230,7 @@ pub(crate) enum GroupStep {
         #[arg(long)]
         json: bool,
     },
-    /// Move a group within a queue; whoever holds leases there loses them
+    /// Move a group within a queue; its consumers lose the leases they hold there
     Seek {
         /// The group
         group: String,
@@ -245,14 +245,14 @@ pub(crate) enum GroupStep {
         #[arg(long)]
         json: bool,
     },
-    /// Forget a group
+    /// Delete a group
     Delete {
         /// The group
         group: String,
         /// Only in this queue
         #[arg(long, value_name = "NAME")]
         queue: Option<String>,
-        /// Keep where it began: when it pops again it starts there, and not as a new group would
+        /// Keep where it began: when it pops again, it starts there and not where a new group would
         #[arg(long)]
         keep_subscription: bool,
         /// Print JSON
@@ -264,7 +264,7 @@ pub(crate) enum GroupStep {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct SeekTo {
-    /// Past everything
+    /// Past all messages
     #[arg(long)]
     pub(crate) to_end: bool,
     /// To the oldest message that is kept
@@ -283,7 +283,7 @@ pub(crate) struct Dlq {
     /// How many at most, the newest first
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub(crate) limit: u32,
-    /// How many of the newest to pass over
+    /// How many of the newest to skip
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub(crate) offset: u32,
     /// Print JSON

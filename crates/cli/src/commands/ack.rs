@@ -1,4 +1,4 @@
-//! `reveille ack`: what became of messages, by their ids or by what `pop --json` printed.
+//! `reveille ack`: settles messages, by their ids or by the output of `pop --json`.
 
 use std::io::Read;
 
@@ -12,10 +12,10 @@ use crate::output;
 use crate::remote::Remote;
 use crate::table::Table;
 
-/// What became of one of them.
+/// The result of one ack.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct AckResult {
     #[serde(default)]
     transaction_id: Option<String>,
     success: bool,
@@ -28,17 +28,17 @@ struct Told {
 pub(crate) async fn run(ack: Ack, remote: &Remote<'_>) -> Result<Exit, Failure> {
     let items = if ack.transaction_ids.is_empty() { ack.read()? } else { ack.typed() };
     if items.is_empty() {
-        output::tell("there was nothing to ack");
+        output::note("there was nothing to ack");
         return Ok(Exit::Done);
     }
     let answer = remote.post("/api/v1/ack/batch", json!({ "acknowledgments": items }).to_string()).await?;
-    let told: Vec<Told> = answer.read()?;
+    let results: Vec<AckResult> = answer.read()?;
     if ack.json {
         output::line(answer.text()?)?;
     } else {
-        output::print(&table(&told))?;
+        output::print(&table(&results))?;
     }
-    Ok(if told.iter().all(|told| told.success) { Exit::Done } else { Exit::Refused })
+    Ok(if results.iter().all(|result| result.success) { Exit::Done } else { Exit::Refused })
 }
 
 impl Ack {
@@ -48,7 +48,7 @@ impl Ack {
         self.transaction_ids.iter().map(item).collect()
     }
 
-    /// Every message that `pop --json` printed, under the lease and for the group it was popped
+    /// Every message in the output of `pop --json`, with the lease and the group it was popped
     /// with.
     fn read(&self) -> Result<Vec<Value>, Failure> {
         let mut text = String::new();
@@ -78,15 +78,15 @@ impl Ack {
     }
 }
 
-fn table(told: &[Told]) -> String {
+fn table(results: &[AckResult]) -> String {
     let mut table = Table::new(["TRANSACTION ID", "RESULT"]);
-    for told in told {
-        let result = match (&told.error, told.dlq) {
+    for result in results {
+        let text = match (&result.error, result.dlq) {
             (Some(error), _) => format!("refused: {error}"),
             (None, true) => "a dead letter now".to_owned(),
             (None, false) => "settled".to_owned(),
         };
-        table.row([told.transaction_id.clone().unwrap_or_default(), result]);
+        table.row([result.transaction_id.clone().unwrap_or_default(), text]);
     }
     table.text()
 }

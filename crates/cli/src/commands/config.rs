@@ -1,4 +1,4 @@
-//! `reveille config show`: what holds, and who said so.
+//! `reveille config show`: each effective value and its source.
 
 use serde_json::json;
 
@@ -38,8 +38,8 @@ fn as_json(setting: &Setting, config: &Config) -> serde_json::Value {
     })
 }
 
-/// The value as it may be shown: no passwords, and the place that an empty data directory stands
-/// for.
+/// The value as it may be shown: without passwords, and with the directory that an empty data
+/// directory means.
 fn shown(setting: &Setting, config: &Config) -> String {
     match setting.key.as_str() {
         "database.url" | "database.listen_url" if !setting.text.is_empty() => masked(&setting.text),

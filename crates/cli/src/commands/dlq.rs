@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::jobs::NOTHING;
-use super::queues::told;
+use super::queues::print_answer;
 use crate::args::messages::{ChosenLetters, Dlq, LetterStep, Letters};
 use crate::exit::{Exit, Failure};
 use crate::remote::{Answer, Remote, encoded, query};
@@ -18,12 +18,12 @@ pub(crate) async fn run(dlq: Dlq, remote: &Remote<'_>) -> Result<Exit, Failure> 
             let mut parameters = dlq.which.parameters().to_vec();
             parameters.extend([("limit", Some(limit.as_str())), ("offset", Some(offset.as_str()))]);
             let answer = remote.get(&format!("/api/v1/dlq{}", query(&parameters))).await?;
-            told(dlq.json, &answer, table)
+            print_answer(dlq.json, &answer, table)
         }
         Some(LetterStep::Redrive(chosen)) => {
             let answer = remote.post("/api/v1/dlq/redrive", chosen.body().to_string()).await?;
             let redriven = answer.read::<Value>()?["redriven"].as_u64().unwrap_or(0);
-            told(chosen.json, &answer, |_| Ok(chosen.redriven(redriven)))?;
+            print_answer(chosen.json, &answer, |_| Ok(chosen.redriven(redriven)))?;
             let wanted = u64::try_from(chosen.ids.len()).unwrap_or(u64::MAX).max(1);
             Ok(if redriven < wanted { Exit::Refused } else { Exit::Done })
         }
@@ -32,7 +32,7 @@ pub(crate) async fn run(dlq: Dlq, remote: &Remote<'_>) -> Result<Exit, Failure> 
             let mut parameters = chosen.which.parameters().to_vec();
             parameters.push(("all", chosen.all.then_some("true")));
             let answer = remote.delete(&format!("/api/v1/dlq{}", query(&parameters))).await?;
-            told(chosen.json, &answer, |answer| counted(answer, "count", "deleted"))
+            print_answer(chosen.json, &answer, |answer| counted(answer, "count", "deleted"))
         }
     }
 }
@@ -43,8 +43,8 @@ async fn delete(chosen: &ChosenLetters, remote: &Remote<'_>) -> Result<Exit, Fai
     for id in &chosen.ids {
         let answer = remote.delete(&format!("/api/v1/dlq/{}", encoded(id))).await?;
         let is_gone = answer.read::<Value>()?["deleted"] == true;
-        let said = if is_gone { format!("deleted {id}\n") } else { format!("there is no dead letter {id}\n") };
-        told(chosen.json, &answer, |_| Ok(said))?;
+        let text = if is_gone { format!("deleted {id}\n") } else { format!("there is no dead letter {id}\n") };
+        print_answer(chosen.json, &answer, |_| Ok(text))?;
         if !is_gone {
             all = Exit::Refused;
         }

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::opened::OpenDatabase;
+use crate::open_database::OpenDatabase;
 use crate::output;
 
 pub(crate) async fn run(json: bool, config: &Config) -> Result<Exit, Failure> {
-    // What `serve` opens when it is busy, whichever way it gets to the database.
-    let opened = config.database.options("").connections_max().saturating_add(Messages::CONNECTIONS);
-    let needed = u32::try_from(opened).unwrap_or(u32::MAX);
+    // What a busy `serve` opens, whether its database is private or not.
+    let connections = config.database.options("").connections_max().saturating_add(Messages::CONNECTIONS);
+    let needed = u32::try_from(connections).unwrap_or(u32::MAX);
     let options = ExamineOptions::default().connections_needed(needed);
     let seen = OpenDatabase::with(config, async |database| Ok::<_, Failure>(database.examine(&options).await)).await?;
     if json {

@@ -1,8 +1,8 @@
-//! `reveille groups`: how far consumers are, and moving them.
+//! `reveille groups`: how far consumer groups are, and moving them.
 
 use serde_json::{Value, json};
 
-use super::queues::told;
+use super::queues::print_answer;
 use crate::args::messages::{GroupStep, Groups, SeekTo};
 use crate::exit::{Exit, Failure};
 use crate::remote::{Answer, Remote, encoded, query};
@@ -13,26 +13,26 @@ pub(crate) async fn run(groups: Groups, remote: &Remote<'_>) -> Result<Exit, Fai
         None => {
             let path = format!("/api/v1/consumer-groups{}", query(&[("queue", groups.queue.as_deref())]));
             let answer = remote.get(&path).await?;
-            told(groups.json, &answer, |answer| Ok(table(&answer.read::<Vec<Value>>()?)))
+            print_answer(groups.json, &answer, |answer| Ok(table(&answer.read::<Vec<Value>>()?)))
         }
         Some(GroupStep::Show { group, json }) => {
             let answer = remote.get(&of_group(&group)).await?;
             if answer.read::<Value>()?.as_object().is_some_and(serde_json::Map::is_empty) {
                 return Err(Failure::refused(format!("no consumer group is called {}", printable(&group))));
             }
-            told(json, &answer, partitions)
+            print_answer(json, &answer, partitions)
         }
         Some(GroupStep::Seek { group, queue, to, partition, json }) => {
             let within = partition.map(|name| format!("/partitions/{}", encoded(&name))).unwrap_or_default();
             let path = format!("{}/queues/{}{within}/seek", of_group(&group), encoded(&queue));
             let answer = remote.post(&path, to.body().to_string()).await?;
-            told(json, &answer, sought)
+            print_answer(json, &answer, sought)
         }
         Some(GroupStep::Delete { group, queue, keep_subscription, json }) => {
             let of_queue = queue.map(|name| format!("/queues/{}", encoded(&name))).unwrap_or_default();
             let keep = query(&[("deleteMetadata", keep_subscription.then_some("false"))]);
             let answer = remote.delete(&format!("{}{of_queue}{keep}", of_group(&group))).await?;
-            told(json, &answer, |answer| {
+            print_answer(json, &answer, |answer| {
                 Ok(format!("deleted; it had been in {} partitions\n", answer.read::<Value>()?["deletedPartitions"]))
             })
         }
@@ -54,12 +54,12 @@ impl SeekTo {
 }
 
 fn sought(answer: &Answer) -> Result<String, Failure> {
-    let told: Value = answer.read()?;
-    let clamped = match told["partitionsClamped"].as_i64() {
+    let moved: Value = answer.read()?;
+    let clamped = match moved["partitionsClamped"].as_i64() {
         None | Some(0) => String::new(),
-        Some(count) => format!("; in {count} of them that place is not kept any more, so it is at the nearest one"),
+        Some(count) => format!("; in {count} of them that place is no longer kept, so it is at the nearest one"),
     };
-    Ok(format!("moved in {} partitions{clamped}\n", told["partitionsUpdated"]))
+    Ok(format!("moved in {} partitions{clamped}\n", moved["partitionsUpdated"]))
 }
 
 /// Each group in each queue.
@@ -83,8 +83,8 @@ pub(super) fn table(groups: &[Value]) -> String {
 fn partitions(answer: &Answer) -> Result<String, Failure> {
     let mut table = Table::new(["QUEUE", "PARTITION", "DONE", "BEHIND", "SECONDS", "LEASED", "FAILURES"]);
     let queues: serde_json::Map<String, Value> = answer.read()?;
-    for (queue, told) in &queues {
-        for place in told["partitions"].as_array().into_iter().flatten() {
+    for (queue, state) in &queues {
+        for place in state["partitions"].as_array().into_iter().flatten() {
             table.row([
                 queue.clone(),
                 cell(&place["partition"]),

@@ -1,7 +1,7 @@
-//! `reveille jobs`: what waits, what was given up, and what people do about it; straight on the
+//! `reveille jobs`: lists and shows jobs, and retries, cancels or redrives them; directly on the
 //! database.
 //!
-//! Next: `view`, how it is printed.
+//! Next: `view` prints them.
 
 mod view;
 
@@ -12,10 +12,10 @@ use serde_json::json;
 use crate::args::jobs::{ChosenJobs, ChosenQueue, DeadJobs, JobStep, Jobs as Typed, Quieted, Redriven};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::opened::OpenDatabase;
+use crate::open_database::OpenDatabase;
 use crate::output;
 
-/// What a redrive says that found nobody.
+/// The output of a redrive that found nothing.
 pub(super) const NOTHING: &str = "nothing was put back to work: there is none\n";
 
 pub(crate) async fn run(typed: Typed, config: &Config) -> Result<Exit, Failure> {
@@ -24,8 +24,7 @@ pub(crate) async fn run(typed: Typed, config: &Config) -> Result<Exit, Failure> 
 }
 
 async fn on(database: &Database, typed: Typed, options: JobsOptions) -> Result<Exit, Failure> {
-    // A database without our tables is told in words, and not by the first statement that misses
-    // one.
+    // A database without our tables gets a clear sentence, not the error of the first statement.
     database.check_schema().await?;
     let jobs = Jobs::open(database, options);
     let done = step(&jobs, typed).await;
@@ -37,11 +36,11 @@ async fn step(jobs: &Jobs, typed: Typed) -> Result<Exit, Failure> {
     match typed.step {
         None => {
             let queues = jobs.queues().await?;
-            told(typed.json, || view::queues_json(&queues), || view::queues(&queues))
+            print_as(typed.json, || view::queues_json(&queues), || view::queues(&queues))
         }
         Some(JobStep::Show { id, json }) => {
             let job = jobs.explain(JobId(id)).await?.ok_or(JobsError::NoJob(JobId(id)))?;
-            told(json, || view::job_json(&job), || view::job(&job))
+            print_as(json, || view::job_json(&job), || view::job(&job))
         }
         Some(JobStep::Dead(which)) => dead(jobs, which).await,
         Some(JobStep::Retry(chosen)) => each(chosen, async |id| jobs.retry_now(id).await.map(|()| "runs now")).await,
@@ -50,12 +49,12 @@ async fn step(jobs: &Jobs, typed: Typed) -> Result<Exit, Failure> {
         Some(JobStep::Pause(chosen)) => pause(jobs, &chosen).await,
         Some(JobStep::Quiet(Quieted { chosen, off })) => {
             jobs.quiet(&chosen.queue, !off).await?;
-            let said = if off { "notifies again\n" } else { "quiet\n" };
-            told(chosen.json, || json!({ "queue": chosen.queue, "quiet": !off }).to_string(), || said.to_owned())
+            let text = if off { "notifies again\n" } else { "quiet\n" };
+            print_as(chosen.json, || json!({ "queue": chosen.queue, "quiet": !off }).to_string(), || text.to_owned())
         }
         Some(JobStep::Resume(chosen)) => {
             jobs.resume(&chosen.queue).await?;
-            told(
+            print_as(
                 chosen.json,
                 || json!({ "queue": chosen.queue, "paused": false }).to_string(),
                 || "resumed\n".to_owned(),
@@ -64,33 +63,32 @@ async fn step(jobs: &Jobs, typed: Typed) -> Result<Exit, Failure> {
     }
 }
 
-/// Any name is a queue, from its first job on: one that nobody has used yet can be paused, and is
-/// told, for it may be a slip.
+/// A queue needs no creation, so an unused name can be paused; the output says so, because the name
+/// may be misspelt.
 async fn pause(jobs: &Jobs, chosen: &ChosenQueue) -> Result<Exit, Failure> {
     let known = jobs.queues().await?.iter().any(|queue| queue.name == chosen.queue);
     jobs.pause(&chosen.queue).await?;
-    let said = if known {
+    let text = if known {
         "paused\n".to_owned()
     } else {
         format!("paused; {} holds no job yet: the first one will wait\n", chosen.queue)
     };
-    told(chosen.json, || json!({ "queue": chosen.queue, "paused": true, "known": known }).to_string(), || said)
+    print_as(chosen.json, || json!({ "queue": chosen.queue, "paused": true, "known": known }).to_string(), || text)
 }
 
 fn cancelled(how: Cancelled) -> &'static str {
     match how {
         Cancelled::Now => "cancelled",
-        Cancelled::Requested => "told to stop",
+        Cancelled::Requested => "asked to stop",
     }
 }
 
 async fn dead(jobs: &Jobs, which: DeadJobs) -> Result<Exit, Failure> {
     let found = jobs.dead(which.queue.as_deref(), which.after.map(JobId), which.limit).await?;
-    told(which.json, || view::dead_json(&found), || view::dead(&found))
+    print_as(which.json, || view::dead_json(&found), || view::dead(&found))
 }
 
-/// One by one; what cannot be done to one does not keep the others from it. As JSON, each is a
-/// line.
+/// One by one; a job that cannot be changed does not stop the others. As JSON, each is a line.
 async fn each(
     chosen: ChosenJobs,
     act: impl AsyncFn(JobId) -> Result<&'static str, JobsError>,
@@ -106,7 +104,7 @@ async fn each(
             all = Exit::Refused;
         }
         let text = if done { format!("job {id}: {said}\n") } else { format!("{said}\n") };
-        told(chosen.json, || json!({ "id": id, "done": done, "said": said }).to_string(), || text)?;
+        print_as(chosen.json, || json!({ "id": id, "done": done, "said": said }).to_string(), || text)?;
     }
     Ok(all)
 }
@@ -125,16 +123,16 @@ async fn redrive(jobs: &Jobs, which: Redriven) -> Result<Exit, Failure> {
     }
     let ids: Vec<i64> = redriven.iter().map(|id| id.0).collect();
     let missed: Vec<i64> = which.ids.into_iter().filter(|id| !ids.contains(id)).collect();
-    let said = || {
+    let text = || {
         let missed = missed.iter().map(|id| format!("there is no dead job {id}\n"));
         let done = if ids.is_empty() { NOTHING.to_owned() } else { format!("put back to work: {}\n", ids.len()) };
         missed.chain([done]).collect()
     };
-    told(which.json, || json!({ "redriven": ids, "missed": missed }).to_string(), said)?;
+    print_as(which.json, || json!({ "redriven": ids, "missed": missed }).to_string(), text)?;
     Ok(if missed.is_empty() && !ids.is_empty() { Exit::Done } else { Exit::Refused })
 }
 
-fn told(json: bool, as_json: impl FnOnce() -> String, as_text: impl FnOnce() -> String) -> Result<Exit, Failure> {
+fn print_as(json: bool, as_json: impl FnOnce() -> String, as_text: impl FnOnce() -> String) -> Result<Exit, Failure> {
     if json {
         output::line(&as_json())?;
     } else {

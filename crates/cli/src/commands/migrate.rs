@@ -1,4 +1,4 @@
-//! `reveille migrate`: the schema, brought up, looked at, printed, removed.
+//! `reveille migrate`: brings the schema up to date, shows its state, prints it, or removes it.
 
 use reveille::database::{Migrated, SchemaName, SchemaStatus, Uninstall, Uninstalled, migration_script};
 use reveille::moment;
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use crate::args::Migrate;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::opened::OpenDatabase;
+use crate::open_database::OpenDatabase;
 use crate::output;
 
 pub(crate) async fn run(step: Migrate, config: &Config) -> Result<Exit, Failure> {
     match step {
         Migrate::Up { json } => {
             let done = OpenDatabase::with(config, async |database| database.migrate().await).await?;
-            told(json, || migrated_json(&done), || migrated_text(&done))?;
+            print_as(json, || migrated_json(&done), || migrated_text(&done))?;
         }
         Migrate::Status { json } => {
             let status = OpenDatabase::with(config, async |database| database.schema_status().await).await?;
-            told(json, || status_json(&status), || status_text(&status))?;
+            print_as(json, || status_json(&status), || status_text(&status))?;
         }
         Migrate::Sql { from } => {
             let schema: SchemaName = config.database.schema.parse().map_err(|fault| {
@@ -35,13 +35,13 @@ pub(crate) async fn run(step: Migrate, config: &Config) -> Result<Exit, Failure>
         Migrate::Uninstall { force, json, .. } => {
             let how = if force { Uninstall::Forced } else { Uninstall::Carefully };
             let done = OpenDatabase::with(config, async |database| database.uninstall(how).await).await?;
-            told(json, || json!({ "dropped": done.dropped, "left": done.left }), || uninstalled_text(&done))?;
+            print_as(json, || json!({ "dropped": done.dropped, "left": done.left }), || uninstalled_text(&done))?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn told(json: bool, as_json: impl FnOnce() -> Value, as_text: impl FnOnce() -> String) -> Result<(), Failure> {
+fn print_as(json: bool, as_json: impl FnOnce() -> Value, as_text: impl FnOnce() -> String) -> Result<(), Failure> {
     if json { output::json(&as_json()) } else { output::print(&as_text()) }
 }
 

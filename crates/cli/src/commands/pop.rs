@@ -12,7 +12,7 @@ use crate::output;
 use crate::remote::{Answer, Remote, RemoteError, encoded, query};
 use crate::table::{Table, printable};
 
-/// What a pop brought, as far as people look at it.
+/// The messages of a pop, with the fields that are printed.
 #[derive(Debug, Deserialize)]
 pub(super) struct Popped<'a> {
     #[serde(borrow)]
@@ -39,7 +39,7 @@ pub(crate) async fn run(pop: Pop, remote: &Remote<'_>) -> Result<Exit, Failure> 
     let wait = pop.wait.as_deref().map(|text| time(text).map_err(|why| wrong_wait(text, &why))).transpose()?;
     let answer = remote.get_waiting(&path(&pop, wait), wait.unwrap_or_default()).await?;
     if answer.is_empty() {
-        tell_of_nothing(&pop.queue, remote).await?;
+        note_nothing(&pop.queue, remote).await?;
         return if pop.json { output::line(r#"{"messages":[]}"#).map(|()| Exit::Done) } else { Ok(Exit::Done) };
     }
     if pop.json {
@@ -54,7 +54,7 @@ fn wrong_wait(text: &str, why: &str) -> Failure {
     Failure::new(Exit::WrongUse, vec![format!("--wait={text} {why}")])
 }
 
-/// Where messages of a queue, or of one partition, are popped.
+/// The path to pop messages of a queue, or of one partition.
 pub(super) fn pop_path(queue: &str, partition: Option<&str>) -> String {
     let of_partition = partition.map(|name| format!("/partition/{}", encoded(name))).unwrap_or_default();
     format!("/api/v1/pop/queue/{}{of_partition}", encoded(queue))
@@ -83,11 +83,11 @@ fn path(pop: &Pop, wait: Option<Duration>) -> String {
     format!("{}{}", pop_path(&pop.queue, pop.partition.as_deref()), query(&parameters))
 }
 
-/// A server waits for queues that are not there yet; people who mistype a name want to know.
-async fn tell_of_nothing(queue: &str, remote: &Remote<'_>) -> Result<(), Failure> {
+/// A pop may wait for a queue that does not exist yet, so a misspelt name gets a note.
+async fn note_nothing(queue: &str, remote: &Remote<'_>) -> Result<(), Failure> {
     let there = is_there(queue, remote).await?;
     let missing = if there { String::new() } else { format!(": no queue is called {} yet", printable(queue)) };
-    output::tell(&format!("nothing there{missing}"));
+    output::note(&format!("nothing there{missing}"));
     Ok(())
 }
 

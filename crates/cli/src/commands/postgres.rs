@@ -1,5 +1,5 @@
-//! `reveille postgres`: the private PostgreSQL by itself, and the supervisor that this program is
-//! too.
+//! `reveille postgres`: the private PostgreSQL by itself, and the supervisor, which is this
+//! program, too.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use crate::output;
 
 /// This program's name for what `reveille-postgres` does.
 const NAME: &str = "postgres";
-/// What the supervisor is started with; nobody types these.
+/// The commands that start the supervisor; people do not type them.
 const INTERNAL: &[&str] = &["supervise", "guard"];
 
 /// How this program is started as `reveille-postgres`.
@@ -22,8 +22,8 @@ pub(crate) fn program() -> Result<Vec<OsString>, EmbeddedError> {
     Ok(vec![this_program()?.into_os_string(), NAME.into()])
 }
 
-/// Becomes the supervisor when that is what was typed, before a line of configuration is read or a
-/// thread started: a server must not go down because of a fault in a file that only its users read.
+/// Becomes the supervisor when that was typed, before any configuration is read or a thread is
+/// started: a broken configuration file, which only commands read, must not stop a server.
 pub(crate) fn internal(typed: &[OsString]) -> Option<ExitCode> {
     let [_, command, step, ..] = typed else { return None };
     if command != NAME || !INTERNAL.iter().any(|name| step == name) {
@@ -32,19 +32,19 @@ pub(crate) fn internal(typed: &[OsString]) -> Option<ExitCode> {
     Some(match program() {
         Ok(program) => command::run(&program, typed.iter().skip(2).cloned(), environment::variable),
         Err(error) => {
-            output::tell(&error.sentence());
+            output::note(&error.sentence());
             Exit::Refused.into()
         }
     })
 }
 
-/// What was typed behind `postgres`, with our settings as its environment.
+/// Runs what was typed behind `postgres`, with our settings as its environment.
 pub(crate) fn run(arguments: Vec<OsString>, config: &Config) -> Result<ExitCode, Failure> {
     let arguments = with_settings(arguments, config.private.download());
     Ok(command::run(&program()?, arguments, |name| config.private.environment(name)))
 }
 
-/// What has no variable there is passed on as its flag. Only `run` fetches without being asked to.
+/// A setting without a variable is passed on as a flag. Only `run` downloads unasked.
 fn with_settings(mut arguments: Vec<OsString>, download: Download) -> Vec<OsString> {
     if download == Download::Forbidden && arguments.first().is_some_and(|command| command == "run") {
         arguments.insert(1, "--no-download".into());
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_forbids_downloads_forbids_them_here_too() {
+    fn a_forbidden_download_is_forbidden_here_too() {
         let run = || vec!["run".into(), "--linger".into(), "1".into()];
 
         assert_eq!(with_settings(run(), Download::Allowed), run());

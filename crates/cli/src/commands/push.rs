@@ -13,13 +13,13 @@ use crate::output;
 use crate::remote::Remote;
 use crate::table::{Table, printable};
 
-/// Payloads of one request: enough to be quick, few enough to fit into what a server takes.
+/// Payloads of one request: enough to be quick, few enough for the server's limits.
 const AT_ONCE: usize = 1000;
 const BYTES_AT_ONCE: usize = 4 << 20;
 
-/// What became of one message.
+/// The result of one message.
 #[derive(Debug, Deserialize)]
-struct Told<'a> {
+struct PushResult<'a> {
     #[serde(default)]
     transaction_id: Option<String>,
     status: String,
@@ -49,7 +49,7 @@ pub(crate) async fn run(push: Push, remote: &Remote<'_>) -> Result<Exit, Failure
     Ok(if pusher.refused == 0 { Exit::Done } else { Exit::Refused })
 }
 
-/// Sends what has gathered, a request at a time.
+/// Collects payloads and sends them, one request at a time.
 struct Pusher<'p> {
     push: &'p Push,
     remote: &'p Remote<'p>,
@@ -99,39 +99,39 @@ impl Pusher<'_> {
         self.bytes = 0;
         let answer = self.remote.post("/api/v1/push", format!("{{\"items\":[{}]}}", items.join(","))).await?;
         if self.push.json {
-            for told in answer.read::<Vec<&RawValue>>()? {
-                output::line(told.get())?;
+            for result in answer.read::<Vec<&RawValue>>()? {
+                output::line(result.get())?;
             }
         }
-        let told: Vec<Told<'_>> = answer.read()?;
-        let refused: Vec<&Told<'_>> = told.iter().filter(|told| told.status == "failed").collect();
-        for told in &refused {
-            output::tell(&format!(
+        let results: Vec<PushResult<'_>> = answer.read()?;
+        let refused: Vec<&PushResult<'_>> = results.iter().filter(|result| result.status == "failed").collect();
+        for result in &refused {
+            output::note(&format!(
                 "a message was refused: {}",
-                told.error.as_deref().unwrap_or("the server says no more")
+                result.error.as_deref().unwrap_or("the server gives no reason")
             ));
         }
         self.refused += refused.len();
-        self.stored += told.len() - refused.len();
+        self.stored += results.len() - refused.len();
         if !self.push.json && !self.push.payloads.is_empty() {
-            output::print(&table(&told))?;
+            output::print(&table(&results))?;
         }
         Ok(())
     }
 }
 
 impl Push {
-    /// A payload goes as it was written: a number of many digits must not be rounded on the way.
+    /// The payload is sent as it was written: a number of many digits must not be rounded.
     fn item(&self, payload: &RawValue) -> String {
-        let mut head = json!({ "queue": self.queue });
+        let mut item = json!({ "queue": self.queue });
         if let Some(partition) = &self.partition {
-            head["partition"] = partition.as_str().into();
+            item["partition"] = partition.as_str().into();
         }
         if let Some(id) = &self.transaction_id {
-            head["transactionId"] = id.as_str().into();
+            item["transactionId"] = id.as_str().into();
         }
-        let head = head.to_string();
-        format!("{},\"payload\":{}}}", head.trim_end_matches('}'), payload.get())
+        let item = item.to_string();
+        format!("{},\"payload\":{}}}", item.trim_end_matches('}'), payload.get())
     }
 }
 
@@ -147,11 +147,11 @@ fn not_json(what: &str, text: &str, why: &str) -> Failure {
     )
 }
 
-fn table(told: &[Told<'_>]) -> String {
+fn table(results: &[PushResult<'_>]) -> String {
     let mut table = Table::new(["STATUS", "MESSAGE ID", "TRANSACTION ID"]);
-    for told in told {
+    for result in results {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        table.row([told.status.clone(), text(&told.message_id), text(&told.transaction_id)]);
+        table.row([result.status.clone(), text(&result.message_id), text(&result.transaction_id)]);
     }
     table.text()
 }

@@ -1,4 +1,4 @@
-//! `reveille queues`: what there is and how much waits in it.
+//! `reveille queues`: lists queues and how many messages wait; shows, configures or deletes one.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ pub(crate) async fn run(queues: Queues, remote: &Remote<'_>) -> Result<Exit, Fai
         None => list(&queues.list, remote).await,
         Some(QueueStep::Show { queue, json }) => {
             let answer = remote.get(&of_queue(&queue)).await?;
-            told(json, &answer, description)
+            print_answer(json, &answer, description)
         }
         Some(QueueStep::Configure { queue, options, namespace, task, replace, json }) => {
             let mut body = json!({ "queue": queue, "options": read(&options)? });
@@ -26,7 +26,7 @@ pub(crate) async fn run(queues: Queues, remote: &Remote<'_>) -> Result<Exit, Fai
                 body[name] = value.into();
             }
             let answer = remote.post("/api/v1/configure", body.to_string()).await?;
-            told(json, &answer, |answer| Ok(settings(&answer.read::<Value>()?["options"])))
+            print_answer(json, &answer, |answer| Ok(settings(&answer.read::<Value>()?["options"])))
         }
         Some(QueueStep::Delete { queue, yes: false, .. }) => Err(Failure::refused(format!(
             "this deletes the queue {} with all its messages and groups, for ever; say --yes to do it",
@@ -35,7 +35,9 @@ pub(crate) async fn run(queues: Queues, remote: &Remote<'_>) -> Result<Exit, Fai
         Some(QueueStep::Delete { queue, json, .. }) => {
             let answer = remote.delete(&of_queue(&queue)).await?;
             let existed = answer.read::<Value>()?["existed"] == true;
-            told(json, &answer, |_| Ok(format!("{}\n", if existed { "deleted" } else { "there was no such queue" })))?;
+            print_answer(json, &answer, |_| {
+                Ok(format!("{}\n", if existed { "deleted" } else { "there was no such queue" }))
+            })?;
             Ok(if existed { Exit::Done } else { Exit::Refused })
         }
     }
@@ -45,8 +47,8 @@ fn of_queue(queue: &str) -> String {
     format!("/api/v1/resources/queues/{}", encoded(queue))
 }
 
-/// What the server answered, or what it says to people.
-pub(super) fn told(
+/// Prints the server's answer, as JSON or as text for people.
+pub(super) fn print_answer(
     json: bool,
     answer: &Answer,
     text: impl FnOnce(&Answer) -> Result<String, Failure>,
@@ -122,10 +124,10 @@ impl Queue {
 fn description(answer: &Answer) -> Result<String, Failure> {
     let queue: Queue = answer.read()?;
     let all: Value = answer.read()?;
-    let mut head = Table::new(["QUEUE", "WAITING", "KEPT", "PARTITIONS", "LEASED", "NAMESPACE", "TASK"]);
-    head.row(queue.cells());
+    let mut summary = Table::new(["QUEUE", "WAITING", "KEPT", "PARTITIONS", "LEASED", "NAMESPACE", "TASK"]);
+    summary.row(queue.cells());
     let groups = super::groups::table(all["consumerGroups"].as_array().map_or(&[], Vec::as_slice));
-    Ok(format!("{}\n{}\n{groups}", head.text(), settings(&all["options"])))
+    Ok(format!("{}\n{}\n{groups}", summary.text(), settings(&all["options"])))
 }
 
 fn settings(options: &Value) -> String {
@@ -136,7 +138,7 @@ fn settings(options: &Value) -> String {
     table.text()
 }
 
-/// `leaseTime=60`: numbers, true and false as what they are. What a queue knows, the server judges.
+/// `leaseTime=60`: numbers, true and false become JSON values. The server checks names and values.
 fn read(options: &[String]) -> Result<Map<String, Value>, Failure> {
     let pair = |option: &String| match option.split_once('=') {
         Some((name, value)) if !name.is_empty() => {

@@ -1,7 +1,7 @@
-//! `reveille tail`: what is pushed from now on, seen by a group of its own.
+//! `reveille tail`: shows what is pushed from now on, with a consumer group of its own.
 //!
-//! Promises that no other group misses a message because of it, and that the group is gone when it
-//! ends, unless it is killed or the server is.
+//! Promises that no other group misses a message because of it, and that it deletes its group when
+//! it ends, unless it or the server is killed.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::table::printable;
 
 /// How long one request waits.
 const WAIT: Duration = Duration::from_secs(25);
-/// Before a server that went away is asked again.
+/// Before the next request to a server that does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 const BATCH: &str = "100";
 
@@ -29,9 +29,9 @@ pub(crate) async fn run(tail: Tail, remote: &Remote<'_>) -> Result<Exit, Failure
         return Err(Failure::refused(format!("no queue is called {}", printable(&tail.queue))));
     }
     let follower = Follower { group: format!("reveille-tail-{}", Uuid::now_v7()), tail: &tail, remote };
-    // The first one makes the group, which begins with it.
+    // The first pop creates the group, which begins at this moment.
     follower.pop(None).await?;
-    output::tell(&format!("following {} from now on; Ctrl-C ends", printable(&tail.queue)));
+    output::note(&format!("following {} from now on; Ctrl-C ends", printable(&tail.queue)));
     let ended = tokio::select! {
         () = signals.next() => Ok(()),
         ended = follower.follow() => ended,
@@ -55,7 +55,7 @@ struct AsTheyCame<'a> {
 }
 
 impl Follower<'_> {
-    /// Until nobody reads what it prints.
+    /// Runs until standard output has no reader any more.
     async fn follow(&self) -> Result<(), Failure> {
         let mut is_away = false;
         loop {
@@ -68,7 +68,7 @@ impl Follower<'_> {
                 }
                 Err(RemoteError::Away(why)) => {
                     if !is_away {
-                        output::tell(&format!("{why}; trying again until it is back"));
+                        output::note(&format!("{why}; trying again until it is back"));
                     }
                     is_away = true;
                     tokio::time::sleep(PAUSE).await;

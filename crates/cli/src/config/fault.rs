@@ -1,4 +1,4 @@
-//! Everything that is wrong, told at once.
+//! All faults of the configuration, reported at once.
 
 use crate::exit::{Exit, Failure};
 
@@ -30,7 +30,7 @@ pub(crate) fn nearest<'a>(meant: &str, names: impl Iterator<Item = &'a str>) -> 
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let likeness = |name: &str| {
         let whole = strsim::normalized_damerau_levenshtein(meant, name);
-        // The right name in the wrong section is worth as much as a slip of the finger.
+        // The right name in the wrong section counts like a typing error.
         if last(meant) == last(name) { whole.max(0.9) } else { whole }
     };
     let best = names.map(|name| (likeness(name), name)).max_by(|(a, _), (b, _)| a.total_cmp(b))?;

@@ -1,7 +1,6 @@
-//! The configuration file: where it is, and what it says.
+//! The configuration file: where it is, and its settings.
 //!
-//! A file in the working directory is not read: a server must not change because of where it was
-//! started.
+//! A file in the working directory is not read: a server must not depend on where it was started.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,10 +10,10 @@ use toml::{Table, Value};
 
 use super::fault::Faults;
 
-/// Under the configuration directories.
+/// The file below a configuration directory.
 const USUAL: &str = "reveille/config.toml";
 
-/// The file to read. One that was named must be there, the usual ones need not.
+/// The file to read. A named file must exist, the default ones need not.
 pub(super) fn choose(named: Option<&Path>, environment: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let named = named.map(Path::to_owned).or_else(|| environment("REVEILLE_CONFIG").map(PathBuf::from));
     if named.is_some() {
@@ -27,7 +26,7 @@ pub(super) fn choose(named: Option<&Path>, environment: impl Fn(&str) -> Option<
     usual.into_iter().flatten().map(|dir| dir.join(USUAL)).find(|path| path.exists())
 }
 
-/// What the file says, as `(setting, text)`.
+/// The settings of a file, as `(setting, text)`.
 pub(super) fn read(path: &Path, faults: &mut Faults) -> Vec<(String, String)> {
     match fs::read_to_string(path) {
         Ok(text) => parse(&text, &path.display().to_string(), faults),
@@ -38,16 +37,16 @@ pub(super) fn read(path: &Path, faults: &mut Faults) -> Vec<(String, String)> {
     }
 }
 
-/// What a text says. `name` is for faults.
+/// The settings of a text. `name` is for faults.
 pub(super) fn parse(text: &str, name: &str, faults: &mut Faults) -> Vec<(String, String)> {
     match text.parse::<Table>() {
         Ok(table) => {
-            let mut said = Vec::new();
+            let mut settings = Vec::new();
             flatten("", &table, &mut |key, value| match as_text(value) {
-                Some(text) => said.push((key, text)),
+                Some(text) => settings.push((key, text)),
                 None => faults.add(format!("{key} in {name} must be a text, a number, true or false")),
             });
-            said
+            settings
         }
         Err(error) => {
             let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));

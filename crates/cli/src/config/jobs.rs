@@ -1,4 +1,4 @@
-//! The settings of jobs: the switches of an operator, for every process that uses them.
+//! The settings of jobs: an operator's switches, for every process that uses jobs.
 
 use reveille::jobs::JobsOptions;
 

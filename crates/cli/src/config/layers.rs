@@ -1,14 +1,14 @@
-//! Four layers, one value for each setting, and who said it.
+//! Four layers, one value for each setting, and its source.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
 use super::fault::{Faults, nearest};
-use super::{DEFAULTS, file, seeds};
+use super::{DEFAULTS, file, other_names};
 use crate::args::{Args, FLAGS};
 
-/// Who said it.
+/// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Default,
@@ -18,7 +18,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The layer's name, and which one of its kind it was.
+    /// The layer's name, and which file, variable or flag it was.
     pub(crate) fn parts(&self) -> (&'static str, String) {
         match self {
             Self::Default => ("default", String::new()),
@@ -36,7 +36,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// One setting as it holds.
+/// One setting with its effective value.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub(crate) key: String,
@@ -56,7 +56,7 @@ impl Setting {
     }
 }
 
-/// All settings as they hold.
+/// All settings with their effective values.
 #[derive(Debug)]
 pub(crate) struct Effective {
     pub(crate) settings: Vec<Setting>,
@@ -64,7 +64,7 @@ pub(crate) struct Effective {
 }
 
 impl Effective {
-    /// Each layer over the one before.
+    /// Lays each layer over the one before.
     pub(crate) fn gather(args: &Args, environment: impl Fn(&str) -> Option<OsString>, faults: &mut Faults) -> Self {
         let mut all = Self { settings: defaults(faults), file: None };
         all.file = file::choose(args.everywhere.config.as_deref(), &environment);
@@ -88,9 +88,9 @@ impl Effective {
         self.settings.iter().find(|setting| setting.key == key)
     }
 
-    /// Variables that look like ours and are not, with the one that was probably meant. Not an
-    /// error: a service called `reveille` in a Kubernetes namespace puts variables of that prefix
-    /// into every container.
+    /// Variables with our prefix that set nothing, with the one that was probably meant. Not an
+    /// error: a service called `reveille` in a Kubernetes namespace adds variables of that prefix
+    /// to every container.
     pub(crate) fn slips(&self, names: &[String]) -> Vec<(String, String)> {
         let ours: Vec<String> = self.settings.iter().flat_map(Setting::variables).collect();
         let strange = names.iter().filter(|name| !ours.contains(name) && *name != "REVEILLE_CONFIG");
@@ -103,7 +103,9 @@ impl Effective {
             let set = variables(&setting.key).into_iter().find_map(|name| Some((environment(&name)?, name)));
             let Some((value, name)) = set else { continue };
             match value.into_string() {
-                Ok(text) => (setting.text, setting.source) = (seeds::with_unit(&name, text), Source::Environment(name)),
+                Ok(text) => {
+                    (setting.text, setting.source) = (other_names::with_unit(&name, text), Source::Environment(name))
+                }
                 Err(_) => faults.add(format!("{name} in the environment is not UTF-8")),
             }
         }
@@ -128,11 +130,11 @@ impl Effective {
 }
 
 fn defaults(faults: &mut Faults) -> Vec<Setting> {
-    let said = file::parse(DEFAULTS, "the built-in defaults", faults);
-    said.into_iter().map(|(key, text)| Setting { key, text, source: Source::Default }).collect()
+    let settings = file::parse(DEFAULTS, "the built-in defaults", faults);
+    settings.into_iter().map(|(key, text)| Setting { key, text, source: Source::Default }).collect()
 }
 
-/// Variables that do not follow the rule, because others gave them their names.
+/// Variables that do not follow the rule, because their names have other origins.
 const NAMED_OTHERWISE: &[(&str, &[&str])] = &[
     ("client.server", &["REVEILLE_SERVER_URL"]),
     ("database.url", &["REVEILLE_DATABASE_URL", "DATABASE_URL"]),
@@ -149,7 +151,7 @@ fn variables(key: &str) -> Vec<String> {
         || vec![format!("REVEILLE_{}", key.replace('.', "_").to_uppercase())],
         |(_, names)| names.iter().map(|name| (*name).to_owned()).collect(),
     );
-    names.extend(seeds::variables(key).map(ToOwned::to_owned));
+    names.extend(other_names::variables(key).map(ToOwned::to_owned));
     names
 }
 

@@ -1,4 +1,4 @@
-//! Texts into values. A text that is none is noted as a fault, and reading goes on, so that all
+//! Parses texts into values. An invalid text becomes a fault, and reading goes on, so that all
 //! faults are found.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,7 +13,7 @@ pub(super) struct Reader<'a> {
     effective: &'a Effective,
     faults: &'a mut Faults,
     #[cfg(test)]
-    pub(super) asked: Vec<String>,
+    pub(super) read_keys: Vec<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -22,7 +22,7 @@ impl<'a> Reader<'a> {
             effective,
             faults,
             #[cfg(test)]
-            asked: Vec::new(),
+            read_keys: Vec::new(),
         }
     }
 
@@ -30,12 +30,12 @@ impl<'a> Reader<'a> {
         self.setting(key).map(|setting| setting.text.clone()).unwrap_or_default()
     }
 
-    /// An empty text is none.
+    /// An empty text counts as absent.
     pub(super) fn some_text(&mut self, key: &str) -> Option<String> {
         Some(self.text(key)).filter(|text| !text.is_empty())
     }
 
-    /// Texts with commas between them.
+    /// Texts separated by commas.
     pub(super) fn list(&mut self, key: &str) -> Vec<String> {
         let text = self.text(key);
         text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(ToOwned::to_owned).collect()
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn address(&mut self, key: &str) -> SocketAddr {
         let parse = |text: &str| {
-            // Without a host, or by the name that everybody has for it: this machine.
+            // No host, or localhost, means this machine.
             let port =
                 text.strip_prefix("localhost").unwrap_or(text).strip_prefix(':').and_then(|port| port.parse().ok());
             let here = port.map(|port: u16| (Ipv4Addr::LOCALHOST, port).into());
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn count(&mut self, key: &str) -> usize {
         let parse = |text: &str| text.parse().map_err(|_| "is no whole number".to_owned());
-        // Zero is refused by whoever gets it, which would be a second fault for one cause.
+        // Not zero: the services refuse zero, which would be a second fault for one cause.
         self.parsed(key, parse).unwrap_or(1)
     }
 
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         Some(self.time(key))
     }
 
-    /// A time between two of the same: without one, a loop would not pause.
+    /// A time between two rounds of a loop: zero would be a loop without a pause.
     pub(super) fn pause(&mut self, key: &str) -> Duration {
         let parse = |text: &str| match units::time(text)? {
             Duration::ZERO => Err("must be more than 0".to_owned()),
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         if self.parsed(key, parse).unwrap_or(true) { on } else { off }
     }
 
-    /// One of these words; the first when it is none of them.
+    /// One of these words; the first for any other word.
     pub(super) fn choice<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> T {
         self.parsed(key, |text| chosen(text, words)).unwrap_or(words[0].1)
     }
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
 
     fn setting(&mut self, key: &str) -> Option<&'a Setting> {
         #[cfg(test)]
-        self.asked.push(key.to_owned());
+        self.read_keys.push(key.to_owned());
         self.effective.get(key)
     }
 }

@@ -1,7 +1,7 @@
-//! Connection strings that may be shown.
+//! Connection strings without their passwords, so that they may be shown.
 //!
-//! Promises that no password is in what is returned, also when the text is no valid connection
-//! string: in doubt more is hidden than need be.
+//! Promises that no password is returned, even if the text is not a valid connection string: in
+//! doubt more is hidden than necessary.
 
 const MASK: &str = "***";
 const SECRET_KEYS: &[&str] = &["password", "sslpassword"];
@@ -9,14 +9,14 @@ const SECRET_KEYS: &[&str] = &["password", "sslpassword"];
 /// A connection string without its passwords.
 pub(crate) fn masked(url: &str) -> String {
     match url.split_once("://") {
-        // A password in the other form may hold these letters too.
+        // A password in the other form may also contain these letters.
         Some((scheme, rest)) if !scheme.contains('=') => format!("{scheme}://{}", masked_url(rest)),
         _ => masked_pairs(url).unwrap_or_else(|| MASK.to_owned()),
     }
 }
 
-/// From the first colon to the last `@`: a password with a stray `/`, `?` or `@` in it is hidden
-/// whole.
+/// Hides from the first colon to the last `@`, so that a password with a stray `/`, `?` or `@` is
+/// hidden whole.
 fn masked_url(rest: &str) -> String {
     let (user, rest) = match rest.rsplit_once('@') {
         Some((user, rest)) => (Some(user), rest),
@@ -39,7 +39,7 @@ fn masked_url(rest: &str) -> String {
     format!("{}{front}{}", user.unwrap_or_default(), query.unwrap_or_default())
 }
 
-/// `key=value` pairs, values quoted with `'` or not. `None` for a text that is not made of them.
+/// `key=value` pairs, values quoted with `'` or not. `None` for any other text.
 fn masked_pairs(text: &str) -> Option<String> {
     let mut out = Vec::new();
     let mut rest = text.trim();

@@ -32,18 +32,18 @@ fn the_defaults_have_no_fault_and_every_one_of_them_is_used() {
 
     let config = Config::read(&mut reader);
 
-    let asked = std::mem::take(&mut reader.asked);
+    let read = std::mem::take(&mut reader.read_keys);
     let unused: Vec<&str> =
-        effective.settings.iter().map(|s| s.key.as_str()).filter(|key| !asked.iter().any(|a| a == key)).collect();
+        effective.settings.iter().map(|s| s.key.as_str()).filter(|key| !read.iter().any(|r| r == key)).collect();
     assert_eq!(unused, [""; 0]);
-    let unlisted: Vec<&String> = asked.iter().filter(|key| effective.get(key).is_none()).collect();
+    let unlisted: Vec<&String> = read.iter().filter(|key| effective.get(key).is_none()).collect();
     assert_eq!(unlisted, [""; 0]);
     config.check(&mut faults);
     assert_eq!(faults.sentences(), [""; 0]);
     assert_eq!(config.database.url, None);
 }
 
-/// The default file says the same as the libraries do.
+/// The default file has the defaults of the libraries.
 #[test]
 fn the_defaults_are_those_of_the_libraries() {
     let (effective, mut faults) = gathered("reveille doctor", &[]);
@@ -71,7 +71,7 @@ fn a_flag_beats_a_variable_and_ours_beats_the_common_one() {
 }
 
 #[test]
-fn every_fault_is_found_and_no_password_is_told() {
+fn every_fault_is_found_and_no_password_is_shown() {
     let variables = [
         ("REVEILLE_HTTP_LISTEN", "somewhere"),
         ("REVEILLE_HTTP_HEAD_TIMEOUT", "12"),
@@ -90,7 +90,7 @@ fn every_fault_is_found_and_no_password_is_told() {
 }
 
 #[test]
-fn an_empty_url_as_a_flag_asks_for_the_private_database() {
+fn an_empty_url_as_a_flag_means_the_private_database() {
     let args = ["reveille", "doctor", "--database-url", ""];
     let args = Args::try_parse_from(args).unwrap();
     let mut faults = Faults::default();
@@ -100,7 +100,7 @@ fn an_empty_url_as_a_flag_asks_for_the_private_database() {
 }
 
 #[test]
-fn a_variable_that_is_nearly_ours_is_told_and_others_are_left_alone() {
+fn a_misspelt_variable_is_reported_and_others_are_left_alone() {
     let (effective, _) = gathered("reveille doctor", &[]);
     let names = ["REVEILLE_HTTP_LISTN", "REVEILLE_SERVICE_HOST", "REVEILLE_CONFIG", "REVEILLE_LOG_LEVEL"];
 
@@ -110,7 +110,7 @@ fn a_variable_that_is_nearly_ours_is_told_and_others_are_left_alone() {
 }
 
 #[test]
-fn the_seeds_names_are_understood_and_ours_are_stronger() {
+fn names_of_queen_are_understood_and_ours_are_stronger() {
     let variables = [
         ("MAX_INTENTIONS", "123"),
         ("DEFAULT_TIMEOUT", "1500"),
@@ -131,15 +131,13 @@ fn the_seeds_names_are_understood_and_ours_are_stronger() {
     assert_eq!(faults.sentences(), [""; 0]);
     let expected = ServerOptions::default().max_waiters(123).pop_timeout(Duration::from_millis(1500)).pop_batch(9);
     assert_eq!(format!("{:?}", config.server), format!("{:?}", expected.subscription(Subscription::New)));
-    let said = format!("{:?}", config.messages);
-    for part in
-        ["maintenance_interval: 2s", "shortest: 80ms", "base: 10ms", "cap: 2s", "threshold: 5", "multiplier: 1.5"]
-    {
-        assert!(said.contains(part), "{part}: {said}");
+    let messages = format!("{:?}", config.messages);
+    for part in ["upkeep_interval: 2s", "shortest: 80ms", "base: 10ms", "cap: 2s", "threshold: 5", "multiplier: 1.5"] {
+        assert!(messages.contains(part), "{part}: {messages}");
     }
 }
 
-/// Zero between two looks is a loop without a pause while the LISTEN connection is down.
+/// Zero between two rounds would be a loop without a pause while the LISTEN connection is down.
 #[test]
 fn an_interval_of_zero_is_refused() {
     for (variable, key) in [
@@ -181,7 +179,7 @@ fn this_machine_is_understood_by_its_name_and_without_one() {
 }
 
 #[test]
-fn a_key_that_is_none_is_told_without_the_key() {
+fn an_invalid_key_is_reported_without_the_key() {
     let faults = faults_of("reveille serve", &[("QUEEN_ENCRYPTION_KEY", "hush")]);
 
     assert_eq!(faults.len(), 1, "{faults:#?}");
@@ -189,7 +187,7 @@ fn a_key_that_is_none_is_told_without_the_key() {
 }
 
 #[test]
-fn a_way_to_listen_without_a_database_is_a_fault() {
+fn a_listen_url_without_a_database_url_is_a_fault() {
     let faults = faults_of("reveille serve", &[("REVEILLE_LISTEN_URL", "host=db user=me")]);
 
     assert_eq!(faults, ["database.listen_url is set and database.url is not; set both or none"]);

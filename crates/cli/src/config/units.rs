@@ -27,8 +27,8 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     number.checked_mul(*factor).map(Duration::from_millis).ok_or_else(|| "is too long".to_owned())
 }
 
-/// Seconds without a unit, perhaps a part of one: `2`, `0.5`. As a text that [`time`] reads, in
-/// whole milliseconds.
+/// Turns seconds without a unit, such as `2` or `0.5`, into a text for [`time`], in whole
+/// milliseconds.
 pub(super) fn seconds(text: &str) -> Option<String> {
     let time = Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()?;
     Some(format!("{}ms", time.as_millis()))

@@ -1,4 +1,4 @@
-//! Four layers, and what is wrong with them.
+//! The layers of the configuration, and their faults.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ fn setting<'a>(shown: &'a Value, key: &str) -> &'a Value {
 }
 
 #[track_caller]
-fn assert_said(shown: &Value, key: &str, (value, source, from): (&str, &str, Option<&str>)) {
+fn assert_shown(shown: &Value, key: &str, (value, source, from): (&str, &str, Option<&str>)) {
     let setting = setting(shown, key);
-    let said = (&setting["value"], &setting["source"], setting["from"].as_str());
-    assert_eq!(said, (&Value::from(value), &Value::from(source), from), "{key}");
+    let found = (&setting["value"], &setting["source"], setting["from"].as_str());
+    assert_eq!(found, (&Value::from(value), &Value::from(source), from), "{key}");
 }
 
 #[tokio::test]
@@ -29,19 +29,19 @@ async fn each_layer_beats_the_one_before() {
     ran.assert_code(0);
     let shown = ran.json();
     assert_eq!(shown["file"], file.as_str());
-    assert_said(&shown, "http.listen", ("127.0.0.1:6632", "default", None));
-    assert_said(&shown, "database.pool_size", ("7", "file", Some(&file)));
-    assert_said(&shown, "database.schema", ("environed", "environment", Some("REVEILLE_DATABASE_SCHEMA")));
-    assert_said(&shown, "log.level", ("debug", "flag", Some("--log-level")));
-    assert_said(&shown, "log.format", ("json", "file", Some(&file)));
+    assert_shown(&shown, "http.listen", ("127.0.0.1:6632", "default", None));
+    assert_shown(&shown, "database.pool_size", ("7", "file", Some(&file)));
+    assert_shown(&shown, "database.schema", ("environed", "environment", Some("REVEILLE_DATABASE_SCHEMA")));
+    assert_shown(&shown, "log.level", ("debug", "flag", Some("--log-level")));
+    assert_shown(&shown, "log.format", ("json", "file", Some(&file)));
 }
 
 #[tokio::test]
-async fn the_file_is_found_in_the_users_directory_and_not_where_we_stand() {
+async fn the_file_is_found_in_the_users_directory_and_not_in_the_working_directory() {
     let home = Home::new();
     home.file("reveille.toml", "[database]\npool_size = 9\n");
     home.file("config.toml", "[database]\npool_size = 9\n");
-    assert_said(&home.run(&["config", "show", "--json"]).await.json(), "database.pool_size", ("4", "default", None));
+    assert_shown(&home.run(&["config", "show", "--json"]).await.json(), "database.pool_size", ("4", "default", None));
 
     let place = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".config" };
     let file = home.file(&format!("{place}/reveille/config.toml"), "[database]\npool_size = 8\n");
@@ -51,8 +51,8 @@ async fn the_file_is_found_in_the_users_directory_and_not_where_we_stand() {
     command.env("REVEILLE_CONFIG", &named);
     let by_variable = finished(command).await.json();
 
-    assert_said(&own, "database.pool_size", ("8", "file", Some(&file)));
-    assert_said(&by_variable, "database.pool_size", ("6", "file", Some(&named)));
+    assert_shown(&own, "database.pool_size", ("8", "file", Some(&file)));
+    assert_shown(&by_variable, "database.pool_size", ("6", "file", Some(&named)));
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn our_own_variable_beats_database_url_and_no_password_is_shown() {
     let ours = finished(command).await;
 
     let from = ("postgres://me:***@common/shop", "environment", Some("DATABASE_URL"));
-    assert_said(&common.json(), "database.url", from);
+    assert_shown(&common.json(), "database.url", from);
     assert!(ours.stdout.contains("host=ours user=me password=***"), "{ours:?}");
     assert!(ours.stdout.contains("environment REVEILLE_DATABASE_URL"), "{ours:?}");
     assert!(ours.stdout.contains("environment REVEILLE_LISTEN_URL"), "{ours:?}");
@@ -77,7 +77,7 @@ async fn our_own_variable_beats_database_url_and_no_password_is_shown() {
 }
 
 #[tokio::test]
-async fn every_fault_of_a_file_is_told_at_once() {
+async fn every_fault_of_a_file_is_reported_at_once() {
     let home = Home::new();
     let text = "top = 1\n[http]\nlistn = \"127.0.0.1:1\"\nhead_timeout = 12\nmax_connections = \"many\"\n\
         [databse]\nurl = \"x\"\n[log]\nformat = \"xml\"\nlevel = [1]\n[frob]\nnicate = 1\n";
@@ -86,8 +86,8 @@ async fn every_fault_of_a_file_is_told_at_once() {
     let ran = home.run(&["serve", "--config", &file]).await;
 
     ran.assert_code(2);
-    let told = ran.sentences().join("\n");
-    assert_eq!(ran.sentences().len(), 8, "{told}");
+    let faults = ran.sentences().join("\n");
+    assert_eq!(ran.sentences().len(), 8, "{faults}");
     let expected = [
         format!("there is no setting http.listn ({file}); did you mean http.listen?"),
         format!("there is no setting databse.url ({file}); did you mean database.url?"),
@@ -97,7 +97,7 @@ async fn every_fault_of_a_file_is_told_at_once() {
         format!("log.level in {file} must be a text, a number, true or false"),
     ];
     for sentence in expected {
-        assert!(told.contains(&sentence), "{sentence}\n---\n{told}");
+        assert!(faults.contains(&sentence), "{sentence}\n---\n{faults}");
     }
 }
 
@@ -112,8 +112,8 @@ async fn a_file_that_is_no_toml_or_not_there_is_named() {
     not_toml.assert_code(2);
     assert!(not_toml.sentence().starts_with(&format!("{broken} is not TOML, line 2: ")), "{not_toml:?}");
     missing.assert_code(2);
-    let said = "cannot read the configuration file /nonexistent/reveille.toml: ";
-    assert!(missing.sentence().starts_with(said), "{missing:?}");
+    let expected = "cannot read the configuration file /nonexistent/reveille.toml: ";
+    assert!(missing.sentence().starts_with(expected), "{missing:?}");
 }
 
 #[tokio::test]

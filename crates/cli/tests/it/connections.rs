@@ -1,4 +1,4 @@
-//! How many connections a `serve` opens, as the doctor counts them.
+//! `serve` opens as many connections as the doctor counts.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::support::{Home, PATIENCE, Serving, post};
 
-/// The usual size of the pool.
+/// The default size of the pool.
 const SHARED: i64 = 4;
-/// What else a node opens in its life.
+/// The other connections of a node, each with a purpose of its own.
 const OWN: [&str; 8] = ["ack", "broadcaster", "listen", "make", "pop", "probe", "push-1", "push-2"];
 
 /// The sessions of the node under test, by purpose.
@@ -21,7 +21,7 @@ async fn sessions(client: &Client) -> BTreeMap<String, i64> {
     client.query(counted, &[]).await.expect("the server answers").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// A little of everything.
+/// Uses every kind of connection.
 async fn work(serving: &Serving) {
     // Many partitions: each connection for pushes has its own.
     for n in 0..16 {
@@ -50,22 +50,22 @@ async fn the_doctor_counts_the_connections_that_serve_opens() {
         Serving::start(home.command(&["serve", "--listen", "127.0.0.1:0", "--database-url", url])).await
     };
     let serving = start(&db.url()).await;
-    // A node that waits for hints; with nobody to tell, none is told.
+    // Another node that waits for hints: without one, no hint is sent.
     let other = start(&format!("{} application_name=other", db.url())).await;
     assert_eq!(other.get("/api/v1/pop/queue/mail").await.0, 204);
     let doctor = home.run(&["doctor", "--database-url", &db.url()]).await;
-    let said = doctor.stdout.lines().find_map(|line| line.split_once("we need ")).unwrap().1;
+    let needed = doctor.stdout.lines().find_map(|line| line.split_once("we need ")).unwrap().1;
 
     let begun = Instant::now();
-    let mut opened = BTreeMap::new();
-    while OWN.iter().any(|purpose| !opened.contains_key(*purpose)) {
+    let mut open = BTreeMap::new();
+    while OWN.iter().any(|purpose| !open.contains_key(*purpose)) {
         work(&serving).await;
-        opened = sessions(&client).await;
-        assert!(begun.elapsed() < PATIENCE, "{opened:?}");
+        open = sessions(&client).await;
+        assert!(begun.elapsed() < PATIENCE, "{open:?}");
     }
 
-    let own: i64 = opened.iter().filter(|(purpose, _)| *purpose != "caller").map(|(_, count)| count).sum();
-    assert_eq!(i64::try_from(OWN.len()).unwrap(), own, "{opened:?}");
-    assert!(opened["caller"] <= SHARED, "{opened:?}");
-    assert!(said.starts_with(&format!("{}", own + SHARED)), "{said}");
+    let own: i64 = open.iter().filter(|(purpose, _)| *purpose != "caller").map(|(_, count)| count).sum();
+    assert_eq!(i64::try_from(OWN.len()).unwrap(), own, "{open:?}");
+    assert!(open["caller"] <= SHARED, "{open:?}");
+    assert!(needed.starts_with(&format!("{}", own + SHARED)), "{needed}");
 }

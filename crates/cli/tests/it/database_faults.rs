@@ -1,4 +1,4 @@
-//! Databases that are not there, or not for us: one sentence, the right code, in time.
+//! Databases that are absent or not usable: one sentence, the right exit code, in time.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use reveille_testkit::{TestCluster, TestDatabase};
 use crate::support::{Home, finished};
 
 #[tokio::test]
-async fn a_host_where_nobody_listens_is_unreachable() {
+async fn a_host_without_a_listener_is_unreachable() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("postgres://me@{free}/shop");
     let home = Home::new();
@@ -65,9 +65,9 @@ async fn a_missing_database_is_named() {
     assert!(ran.sentence().starts_with("there is no database no_such_database at "), "{ran:?}");
 }
 
-/// Trying again would not help whoever typed the address of a server that accepts no writes.
+/// The exit code is not "unreachable": trying again with the address of a standby does not help.
 #[tokio::test]
-async fn a_server_that_accepts_no_writes_is_refused_in_words() {
+async fn a_server_that_accepts_no_writes_is_refused_with_a_reason() {
     let db = TestDatabase::empty().await;
     let url = format!("{} options='-c default_transaction_read_only=on'", db.url());
 
@@ -86,7 +86,7 @@ async fn a_url_that_cannot_be_used_is_wrong_use_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_private_server_without_binaries_is_refused_in_words() {
+async fn a_private_server_without_binaries_is_refused_with_a_reason() {
     let home = Home::new();
     let mut command = home.command(&["doctor"]);
     command.env("REVEILLE_PG_BIN", home.path());

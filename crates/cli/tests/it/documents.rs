@@ -1,4 +1,4 @@
-//! The settings table of `docs/operate.md` tells the truth.
+//! The tables of `docs/operate.md` agree with the program.
 
 use std::collections::BTreeMap;
 

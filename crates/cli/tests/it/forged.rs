@@ -1,5 +1,5 @@
-//! Names that clients choose neither forge lines of the log nor steer the terminal they are shown
-//! on.
+//! Names that clients choose cannot forge lines of the log or send control characters to a
+//! terminal.
 
 use reveille_testkit::TestDatabase;
 use tokio::process::Command;
@@ -12,12 +12,12 @@ async fn serving(home: &Home, db: &TestDatabase) -> Serving {
     Serving::start(home.command(&["serve", "--listen", "127.0.0.1:0", "--database-url", &db.url()])).await
 }
 
-fn steers(text: &str) -> bool {
+fn has_control_characters(text: &str) -> bool {
     text.chars().any(|letter| letter.is_control() && letter != '\n')
 }
 
 #[tokio::test]
-async fn the_log_has_one_line_for_each_event_whatever_names_say() {
+async fn the_log_has_one_line_for_each_event_whatever_the_names() {
     let (db, home) = (TestDatabase::new().await, Home::new());
     let serving = serving(&home, &db).await;
     let server = format!("http://{}", serving.address);
@@ -27,13 +27,13 @@ async fn the_log_has_one_line_for_each_event_whatever_names_say() {
     home.run(&["groups", "delete", "g", "--server", &server]).await.assert_code(0);
 
     let log = serving.log();
-    let told = log.lines().find(|line| line.contains("deleted a consumer group")).expect("it is logged");
-    assert!(told.contains("FORGED"), "the name is told within its line: {log}");
-    assert!(!log.lines().any(|line| line.starts_with("2026-01-01")) && !steers(&log), "{log:?}");
+    let line = log.lines().find(|line| line.contains("deleted a consumer group")).expect("it is logged");
+    assert!(line.contains("FORGED"), "the name stays within its line: {log}");
+    assert!(!log.lines().any(|line| line.starts_with("2026-01-01")) && !has_control_characters(&log), "{log:?}");
 }
 
 #[tokio::test]
-async fn the_line_that_acks_can_be_pasted_and_steers_nothing() {
+async fn the_printed_ack_command_can_be_pasted_and_has_no_control_characters() {
     let (db, home) = (TestDatabase::new().await, Home::new());
     let serving = serving(&home, &db).await;
     let server = format!("http://{}", serving.address);
@@ -41,7 +41,8 @@ async fn the_line_that_acks_can_be_pasted_and_steers_nothing() {
     home.run(&["push", "mail", "--transaction-id", id, "1", "--server", &server]).await.assert_code(0);
 
     let popped = home.run(&["pop", "mail", "--group", NAME, "--server", &server]).await;
-    let line = popped.stdout.lines().find(|line| line.starts_with("reveille ack ")).expect("it says how to ack");
+    let line =
+        popped.stdout.lines().find(|line| line.starts_with("reveille ack ")).expect("the ack command is printed");
     let pasted = line.replacen("reveille", env!("CARGO_BIN_EXE_reveille"), 1);
     let mut shell = Command::new("bash");
     let acked = finished({
@@ -50,12 +51,12 @@ async fn the_line_that_acks_can_be_pasted_and_steers_nothing() {
     })
     .await;
 
-    assert!(!steers(&popped.stdout), "{popped:?}");
+    assert!(!has_control_characters(&popped.stdout), "{popped:?}");
     assert_eq!((acked.code, acked.stdout.matches("settled").count()), (Some(0), 1), "{acked:?}");
 }
 
 #[tokio::test]
-async fn a_refusal_repeats_a_name_without_what_steers() {
+async fn a_refusal_repeats_a_name_without_control_characters() {
     let (db, home) = (TestDatabase::new().await, Home::new());
     let serving = serving(&home, &db).await;
     let server = format!("http://{}", serving.address);
@@ -63,7 +64,7 @@ async fn a_refusal_repeats_a_name_without_what_steers() {
     let refused = home.run(&["queues", "show", NAME, "--server", &server]).await;
 
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.sentence().contains("FORGED") && !steers(&refused.stderr), "{refused:?}");
+    assert!(refused.sentence().contains("FORGED") && !has_control_characters(&refused.stderr), "{refused:?}");
 }
 
 #[tokio::test]
@@ -87,14 +88,14 @@ async fn hosts_and_origins_are_allowed_by_flag_variable_and_file() {
 }
 
 #[tokio::test]
-async fn a_server_is_called_by_the_name_that_was_allowed() {
+async fn a_server_answers_under_a_name_that_was_allowed() {
     let (db, home) = (TestDatabase::new().await, Home::new());
     let serve = ["serve", "--listen", "127.0.0.1:0", "--database-url", &db.url()];
     let serving = Serving::start(home.command(&[&serve[..], &["--allowed-host", "queue.example"]].concat())).await;
 
     let (allowed, _) = serving.get_as("queue.example:80", "/api/v1/status").await;
-    let (refused, said) = serving.get_as("other.example", "/api/v1/status").await;
+    let (refused, sentence) = serving.get_as("other.example", "/api/v1/status").await;
 
-    assert_eq!((allowed, refused), (200, 403), "{said}");
-    assert!(said.contains("--allowed-host other.example"), "{said}");
+    assert_eq!((allowed, refused), (200, 403), "{sentence}");
+    assert!(sentence.contains("--allowed-host other.example"), "{sentence}");
 }

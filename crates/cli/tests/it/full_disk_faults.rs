@@ -1,4 +1,4 @@
-//! A disk that is full under the private PostgreSQL, told where an operator looks.
+//! A full disk under the private PostgreSQL is reported in the log of the server.
 
 use std::fs;
 use std::io::Write;
@@ -12,9 +12,8 @@ use tokio::process::Command;
 
 use crate::support::{Home, PATIENCE, Serving};
 
-/// Whether this can be tried. In CI it must be, so that it is not skipped for ever without anybody
-/// noticing.
-#[expect(clippy::disallowed_methods, reason = "CI is told by its environment")]
+/// Whether this test can run. In CI it must run, so that it is not skipped for ever unnoticed.
+#[expect(clippy::disallowed_methods, reason = "CI is recognised by its environment")]
 async fn mounts() -> bool {
     let mut command = Command::new("unshare");
     let tried = command.args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]).stderr(Stdio::null()).status().await;
@@ -26,7 +25,7 @@ async fn mounts() -> bool {
     possible
 }
 
-/// The same command, with a small file system of its own as data directory.
+/// The same command, with a small file system as its data directory.
 fn on_a_small_disk(home: &Home, command: &Command) -> Command {
     fs::create_dir(home.data_dir()).expect("a directory can be made");
     let mount = format!("mount -t tmpfs -o size=96m,mode=711 none {} && exec \"$@\"", home.data_dir().display());
@@ -45,7 +44,7 @@ fn fill(dir: &Path) {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_in_the_log_of_the_server() {
+async fn a_full_disk_is_reported_in_the_log_of_the_server() {
     if !mounts().await {
         return;
     }
@@ -61,7 +60,7 @@ async fn a_full_disk_is_told_in_the_log_of_the_server() {
     let begun = Instant::now();
     let sentence = format!("no space left on the device that holds {}", home.data_dir().display());
     while !serving.log().contains(&sentence) {
-        assert!(begun.elapsed() < PATIENCE, "it was not told: {sentence}");
+        assert!(begun.elapsed() < PATIENCE, "it was not reported: {sentence}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -12,12 +12,12 @@ use crate::support::{Home, Ran};
 
 const NEVER: Duration = Duration::from_secs(3600);
 
-struct House {
+struct Fixture {
     home: Home,
     db: TestDatabase,
 }
 
-impl House {
+impl Fixture {
     async fn new() -> Self {
         Self { home: Home::new(), db: TestDatabase::new().await }
     }
@@ -58,13 +58,13 @@ impl House {
 
 #[tokio::test]
 async fn queues_are_listed_with_what_they_hold() {
-    let house = House::new().await;
-    house.enqueue("'mail', '{}', queue => 'mail'").await;
-    house.enqueue("'mail', '{}', queue => 'mail', delay => '1 h'").await;
-    assert_eq!(house.ok(&["pause", "mail"]).await, "paused\n");
+    let fixture = Fixture::new().await;
+    fixture.enqueue("'mail', '{}', queue => 'mail'").await;
+    fixture.enqueue("'mail', '{}', queue => 'mail', delay => '1 h'").await;
+    assert_eq!(fixture.ok(&["pause", "mail"]).await, "paused\n");
 
-    let table = house.ok(&[]).await;
-    let listed: Value = serde_json::from_str(&house.ok(&["--json"]).await).unwrap();
+    let table = fixture.ok(&[]).await;
+    let listed: Value = serde_json::from_str(&fixture.ok(&["--json"]).await).unwrap();
 
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["QUEUE", "READY", "SCHEDULED", "RUNNING", "OLDEST", "READY", "STATE"]);
@@ -76,12 +76,12 @@ async fn queues_are_listed_with_what_they_hold() {
 }
 
 #[tokio::test]
-async fn a_job_is_shown_with_its_reason_its_history_and_its_arguments_as_they_came() {
-    let house = House::new().await;
-    let id = house.dead("mail", "unreachable").await.to_string();
+async fn a_job_is_shown_with_its_reason_its_history_and_its_unchanged_arguments() {
+    let fixture = Fixture::new().await;
+    let id = fixture.dead("mail", "unreachable").await.to_string();
 
-    let text = house.ok(&["show", &id]).await;
-    let shown = house.ok(&["show", &id, "--json"]).await;
+    let text = fixture.ok(&["show", &id]).await;
+    let shown = fixture.ok(&["show", &id, "--json"]).await;
 
     let head = format!("job {id} is dead: it failed for good after 4 attempts: unreachable: it cannot\n");
     assert!(text.starts_with(&head), "{text}");
@@ -95,52 +95,52 @@ async fn a_job_is_shown_with_its_reason_its_history_and_its_arguments_as_they_ca
 
 #[tokio::test]
 async fn dead_jobs_are_listed_and_come_back_by_id_by_filter_and_all() {
-    let house = House::new().await;
-    let (one, two) = (house.dead("mail", "unreachable").await, house.dead("mail", "refused").await);
-    let (three, four) = (house.dead("bulk", "refused").await, house.dead("bulk", "refused").await);
+    let fixture = Fixture::new().await;
+    let (one, two) = (fixture.dead("mail", "unreachable").await, fixture.dead("mail", "refused").await);
+    let (three, four) = (fixture.dead("bulk", "refused").await, fixture.dead("bulk", "refused").await);
 
     let listed: Value =
-        serde_json::from_str(&house.ok(&["dead", "--json", "--queue", "mail", "--limit", "1"]).await).unwrap();
+        serde_json::from_str(&fixture.ok(&["dead", "--json", "--queue", "mail", "--limit", "1"]).await).unwrap();
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &json!(one)));
-    let table = house.ok(&["dead", "--after", &three.to_string()]).await;
+    let table = fixture.ok(&["dead", "--after", &three.to_string()]).await;
     assert!(table.lines().nth(1).unwrap().starts_with(&four.to_string()), "{table}");
     assert_eq!(table.lines().count(), 2);
 
-    assert_eq!(house.ok(&["redrive", "--queue", "mail", "--code", "unreachable"]).await, "put back to work: 1\n");
-    let missing = house.run(&["redrive", &two.to_string(), "999"]).await;
+    assert_eq!(fixture.ok(&["redrive", "--queue", "mail", "--code", "unreachable"]).await, "put back to work: 1\n");
+    let missing = fixture.run(&["redrive", &two.to_string(), "999"]).await;
     missing.assert_code(1);
     assert_eq!(missing.stdout, "there is no dead job 999\nput back to work: 1\n");
-    let rest: Value = serde_json::from_str(&house.ok(&["redrive", "--all", "--json"]).await).unwrap();
+    let rest: Value = serde_json::from_str(&fixture.ok(&["redrive", "--all", "--json"]).await).unwrap();
     assert_eq!(rest, json!({ "redriven": [three, four], "missed": [] }));
     for id in [one, two, three, four] {
-        assert_eq!(house.state(id).await, "ready");
+        assert_eq!(fixture.state(id).await, "ready");
     }
 }
 
 #[tokio::test]
-async fn a_job_is_cancelled_once_and_others_are_not_kept_from_it() {
-    let house = House::new().await;
-    let (first, second) = (house.enqueue("'k', '{}'").await, house.enqueue("'k', '{}'").await);
-    house.ok(&["cancel", &first.to_string()]).await;
+async fn a_job_is_cancelled_once_and_a_refusal_does_not_stop_the_others() {
+    let fixture = Fixture::new().await;
+    let (first, second) = (fixture.enqueue("'k', '{}'").await, fixture.enqueue("'k', '{}'").await);
+    fixture.ok(&["cancel", &first.to_string()]).await;
 
-    let ran = house.run(&["cancel", &first.to_string(), "999", &second.to_string(), "--json"]).await;
+    let ran = fixture.run(&["cancel", &first.to_string(), "999", &second.to_string(), "--json"]).await;
 
     ran.assert_code(1);
     let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["said"], format!("job {first} is cancelled: cancel is not possible"));
     assert_eq!(lines[1], json!({ "id": 999, "done": false, "said": "there is no job 999" }));
     assert_eq!(lines[2], json!({ "id": second, "done": true, "said": "cancelled" }));
-    assert_eq!(house.state(second).await, "cancelled");
+    assert_eq!(fixture.state(second).await, "cancelled");
 }
 
-/// The worker waits, its heartbeat is an hour: what it does, it was told by the command.
+/// The worker's heartbeat is an hour, so only the commands can have woken it.
 #[tokio::test]
 async fn retry_and_resume_wake_a_worker_that_waits() {
-    let house = House::new().await;
-    let database = Database::connect(DatabaseOptions::new(house.db.url()).heartbeat(NEVER)).await.unwrap();
+    let fixture = Fixture::new().await;
+    let database = Database::connect(DatabaseOptions::new(fixture.db.url()).heartbeat(NEVER)).await.unwrap();
     let events = Events::new();
-    let told = events.clone();
-    let observer = Arc::new(move |event: &JobEvent| told.record(event.clone()));
+    let recorder = events.clone();
+    let observer = Arc::new(move |event: &JobEvent| recorder.record(event.clone()));
     let jobs = Jobs::open(&database, JobsOptions::default().observer(observer));
     let worker = Worker::builder(&jobs).queue("mail", 1).handler::<Value, _>("k", |_, _: Job| async {});
     let _worker = worker.start().await.unwrap();
@@ -148,19 +148,19 @@ async fn retry_and_resume_wake_a_worker_that_waits() {
         events.until(|event| matches!(event, JobEvent::Completed { job, .. } if job.id == JobId(id))).await;
     };
 
-    let late = house.enqueue("'k', '{}', queue => 'mail', delay => '1 h'").await;
-    assert_eq!(house.ok(&["retry", &late.to_string()]).await, format!("job {late}: runs now\n"));
+    let late = fixture.enqueue("'k', '{}', queue => 'mail', delay => '1 h'").await;
+    assert_eq!(fixture.ok(&["retry", &late.to_string()]).await, format!("job {late}: runs now\n"));
     completed(late).await;
-    house.ok(&["pause", "mail"]).await;
-    let held = house.enqueue("'k', '{}', queue => 'mail'").await;
-    assert_eq!(house.ok(&["resume", "mail"]).await, "resumed\n");
+    fixture.ok(&["pause", "mail"]).await;
+    let held = fixture.enqueue("'k', '{}', queue => 'mail'").await;
+    assert_eq!(fixture.ok(&["resume", "mail"]).await, "resumed\n");
 
     completed(held).await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_told_with_its_code() {
-    let house = House::new().await;
+async fn impossible_commands_are_refused_with_their_code() {
+    let fixture = Fixture::new().await;
     let empty = TestDatabase::empty().await;
 
     for (typed, code, words) in [
@@ -170,39 +170,39 @@ async fn what_cannot_be_is_told_with_its_code() {
         (&["redrive", "7", "--all"], 2, "cannot be used with"),
         (&["retry", "seven"], 2, "invalid value 'seven'"),
     ] {
-        let ran = house.run(typed).await;
+        let ran = fixture.run(typed).await;
 
         ran.assert_code(code);
         assert!(ran.stderr.contains(words), "{typed:?}: {ran:?}");
     }
-    let ran = house.home.run(&["jobs", "--database-url", &empty.url()]).await;
+    let ran = fixture.home.run(&["jobs", "--database-url", &empty.url()]).await;
     ran.assert_code(1);
     assert!(ran.sentence().contains("run `reveille migrate up`"), "{ran:?}");
 }
 
-/// All workers are dead: the age that an operator alarms on counts from the end of the lease.
+/// All workers are dead: the age for an operator's alarm counts from the end of the lease.
 #[tokio::test]
 async fn a_job_whose_lease_has_ended_is_listed_as_ready_with_its_age() {
-    let house = House::new().await;
-    let id = house.enqueue("'k', '{}', queue => 'slow'").await;
+    let fixture = Fixture::new().await;
+    let id = fixture.enqueue("'k', '{}', queue => 'slow'").await;
     let lost =
         "update reveille.job set nonce = 7, worker = 'w', epoch = 1, attempt = 1, due_at = now() - interval '90 s'";
-    house.db.client().await.batch_execute(lost).await.unwrap();
+    fixture.db.client().await.batch_execute(lost).await.unwrap();
 
-    let listed: Value = serde_json::from_str(&house.ok(&["--json"]).await).unwrap();
+    let listed: Value = serde_json::from_str(&fixture.ok(&["--json"]).await).unwrap();
 
     let queue = &listed["queues"][0];
     assert_eq!((&queue["ready"], &queue["running"]), (&json!(1), &json!(0)));
     assert!(queue["oldest_ready_s"].as_f64().unwrap() >= 90.0, "{queue}");
-    assert_eq!(house.state(id).await, "ready");
+    assert_eq!(fixture.state(id).await, "ready");
 }
 
 #[tokio::test]
-async fn a_redrive_of_nothing_is_told_with_code_1() {
-    let house = House::new().await;
+async fn a_redrive_of_nothing_ends_with_code_1() {
+    let fixture = Fixture::new().await;
 
     for typed in [&["redrive", "--all"][..], &["redrive", "--queue", "mail"]] {
-        let ran = house.run(typed).await;
+        let ran = fixture.run(typed).await;
 
         ran.assert_code(1);
         assert_eq!(ran.stdout, "nothing was put back to work: there is none\n");
@@ -210,37 +210,37 @@ async fn a_redrive_of_nothing_is_told_with_code_1() {
 }
 
 #[tokio::test]
-async fn a_queue_that_nobody_has_used_yet_is_paused_and_that_is_told() {
-    let house = House::new().await;
+async fn an_unused_queue_can_be_paused_and_the_output_says_so() {
+    let fixture = Fixture::new().await;
 
-    assert_eq!(house.ok(&["pause", "mial"]).await, "paused; mial holds no job yet: the first one will wait\n");
-    assert_eq!(house.ok(&["pause", "mial"]).await, "paused\n", "by now something is said about it");
-    assert_eq!(house.ok(&["quiet", "mial"]).await, "quiet\n");
-    let listed: Value = serde_json::from_str(&house.ok(&["--json"]).await).unwrap();
+    assert_eq!(fixture.ok(&["pause", "mial"]).await, "paused; mial holds no job yet: the first one will wait\n");
+    assert_eq!(fixture.ok(&["pause", "mial"]).await, "paused\n", "the queue is known now");
+    assert_eq!(fixture.ok(&["quiet", "mial"]).await, "quiet\n");
+    let listed: Value = serde_json::from_str(&fixture.ok(&["--json"]).await).unwrap();
     assert_eq!((&listed["queues"][0]["paused"], &listed["queues"][0]["quiet"]), (&json!(true), &json!(true)));
-    assert_eq!(house.ok(&["quiet", "mial", "--off"]).await, "notifies again\n");
+    assert_eq!(fixture.ok(&["quiet", "mial", "--off"]).await, "notifies again\n");
 }
 
-/// The worker listens, and is told nothing: it finds the job by itself.
+/// The worker listens and gets no notification: it finds the job by itself.
 #[tokio::test]
 async fn with_notifications_off_a_command_sends_none() {
-    let house = House::new().await;
-    let database = Database::connect(DatabaseOptions::new(house.db.url()).heartbeat(NEVER)).await.unwrap();
+    let fixture = Fixture::new().await;
+    let database = Database::connect(DatabaseOptions::new(fixture.db.url()).heartbeat(NEVER)).await.unwrap();
     let events = Events::new();
-    let told = events.clone();
-    let observer = Arc::new(move |event: &JobEvent| told.record(event.clone()));
+    let recorder = events.clone();
+    let observer = Arc::new(move |event: &JobEvent| recorder.record(event.clone()));
     let options = JobsOptions::default().observer(observer).fallback_interval(Duration::from_millis(200));
     let jobs = Jobs::open(&database, options);
     let worker = Worker::builder(&jobs).handler::<Value, _>("k", |_, _: Job| async {});
     let _worker = worker.start().await.unwrap();
-    let id = JobId(house.dead("default", "refused").await);
-    house.db.client().await.batch_execute("update reveille.job_body set kind = 'k'").await.unwrap();
+    let id = JobId(fixture.dead("default", "refused").await);
+    fixture.db.client().await.batch_execute("update reveille.job_body set kind = 'k'").await.unwrap();
     let notified = |event: &JobEvent| *event == JobEvent::Notified;
-    // That of the enqueue, which was not switched off.
+    // The notification of the enqueue, which was not switched off.
     events.until(notified).await;
 
-    let url = house.db.url();
-    let mut redrive = house.home.command(&["jobs", "redrive", "--all", "--database-url", &url]);
+    let url = fixture.db.url();
+    let mut redrive = fixture.home.command(&["jobs", "redrive", "--all", "--database-url", &url]);
     let ran = crate::support::finished({
         redrive.env("REVEILLE_NOTIFY", "off");
         redrive

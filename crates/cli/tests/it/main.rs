@@ -1,4 +1,4 @@
-//! Each command really run as a process, also its failures.
+//! Each command and its failures, run as a process.
 
 mod config;
 mod connections;

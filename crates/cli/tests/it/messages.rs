@@ -1,4 +1,4 @@
-//! The commands that ask a running server, against one.
+//! The commands that use a running server, with a real one.
 
 use std::process::Stdio;
 
@@ -11,15 +11,15 @@ use tokio::time::timeout;
 
 use crate::support::{Home, PATIENCE, Ran, Serving, finished, signal_group};
 
-/// A server on a database of its own, and the program that asks it.
-struct House {
+/// A server on a database of its own, and a home for the commands that use it.
+struct Fixture {
     home: Home,
     url: String,
     serving: Serving,
     db: TestDatabase,
 }
 
-impl House {
+impl Fixture {
     async fn new() -> Self {
         let (db, home) = (TestDatabase::new().await, Home::new());
         let serve = ["serve", "--listen", "127.0.0.1:0", "--database-url", &db.url()];
@@ -75,64 +75,64 @@ fn payloads(popped: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_pushed_is_popped_and_acked_with_what_pop_printed() {
-    let house = House::new().await;
-    let pushed = house.ok(&["push", "mail", "--partition", "ada", r#"{"to":"ada"}"#, "2"]).await;
+async fn a_pushed_message_is_popped_and_acked_with_the_printed_command() {
+    let fixture = Fixture::new().await;
+    let pushed = fixture.ok(&["push", "mail", "--partition", "ada", r#"{"to":"ada"}"#, "2"]).await;
     assert_eq!(pushed.stdout.matches("queued").count(), 2, "{pushed:?}");
 
-    let popped = house.ok(&["pop", "mail", "--batch", "10"]).await;
+    let popped = fixture.ok(&["pop", "mail", "--batch", "10"]).await;
     let ack = popped.stdout.lines().find(|line| line.starts_with("reveille ack ")).unwrap();
     let words: Vec<&str> = ack.split(' ').skip(1).collect();
-    let acked = house.ok(&words).await;
+    let acked = fixture.ok(&words).await;
 
     assert!(popped.stdout.contains(r#"{"to":"ada"}"#) && popped.stdout.contains("ada"), "{popped:?}");
     assert_eq!(acked.stdout.matches("settled").count(), 2, "{acked:?}");
-    let nothing = house.ok(&["pop", "mail"]).await;
+    let nothing = fixture.ok(&["pop", "mail"]).await;
     assert_eq!((nothing.stdout.as_str(), nothing.sentence()), ("", "nothing there"));
 }
 
 #[tokio::test]
 async fn a_pop_as_json_can_be_piped_into_ack() {
-    let house = House::new().await;
-    house.ok(&["push", "mail", "--transaction-id", "order-7", "123456789012345678901234567890.5"]).await;
+    let fixture = Fixture::new().await;
+    fixture.ok(&["push", "mail", "--transaction-id", "order-7", "123456789012345678901234567890.5"]).await;
 
-    let popped = house.ok(&["pop", "mail", "--group", "billing", "--json"]).await;
-    let acked = house.fed(&["ack", "--json"], &popped.stdout).await;
-    let again = house.fed(&["ack"], &popped.stdout).await;
+    let popped = fixture.ok(&["pop", "mail", "--group", "billing", "--json"]).await;
+    let acked = fixture.fed(&["ack", "--json"], &popped.stdout).await;
+    let again = fixture.fed(&["ack"], &popped.stdout).await;
 
     assert!(popped.stdout.contains("123456789012345678901234567890.5"), "as it was written: {popped:?}");
     assert_eq!((acked.code, &acked.json()[0]["transactionId"]), (Some(0), &Value::from("order-7")), "{acked:?}");
     again.assert_code(0);
-    assert_eq!(payloads(&house.pop(&["mail", "--group", "billing"]).await), [""; 0]);
-    let nothing = house.fed(&["ack"], r#"{"messages":[]}"#).await;
+    assert_eq!(payloads(&fixture.pop(&["mail", "--group", "billing"]).await), [""; 0]);
+    let nothing = fixture.fed(&["ack"], r#"{"messages":[]}"#).await;
     assert_eq!((nothing.code, nothing.sentence()), (Some(0), "there was nothing to ack"));
 }
 
 #[tokio::test]
 async fn lines_are_pushed_from_standard_input_and_from_a_file() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     let lines = (0..2500).map(|n| format!("{{\"n\":{n}}}")).collect::<Vec<_>>().join("\n");
-    let file = house.home.file("letters.jsonl", "\"a\"\n\n\"b\"\n");
+    let file = fixture.home.file("letters.jsonl", "\"a\"\n\n\"b\"\n");
 
-    let piped = house.fed(&["push", "many"], &lines).await;
-    let from_file = house.ok(&["push", "few", "--file", &file, "--json"]).await;
+    let piped = fixture.fed(&["push", "many"], &lines).await;
+    let from_file = fixture.ok(&["push", "few", "--file", &file, "--json"]).await;
 
     assert_eq!((piped.code, piped.stdout.as_str()), (Some(0), "pushed 2500 messages to many\n"), "{piped:?}");
-    let told: Vec<Value> = from_file.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(told.len() == 2 && told.iter().all(|told| told["status"] == "queued"), "{told:?}");
-    assert_eq!(payloads(&house.pop(&["few", "--batch", "9"]).await), [r#""a""#, r#""b""#]);
-    let first = house.pop(&["many", "--batch", "10000", "--auto-ack"]).await;
+    let results: Vec<Value> = from_file.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(results.len() == 2 && results.iter().all(|result| result["status"] == "queued"), "{results:?}");
+    assert_eq!(payloads(&fixture.pop(&["few", "--batch", "9"]).await), [r#""a""#, r#""b""#]);
+    let first = fixture.pop(&["many", "--batch", "10000", "--auto-ack"]).await;
     assert_eq!(payloads(&first).len(), 2500);
     assert_eq!(payloads(&first)[2499], r#"{"n":2499}"#);
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_refused_with_its_place() {
-    let house = House::new().await;
+async fn a_payload_that_is_no_json_is_refused_with_its_place() {
+    let fixture = Fixture::new().await;
 
-    let typed = house.run(&["push", "mail", "1", "hello"]).await;
-    let piped = house.fed(&["push", "mail"], "1\n{\"a\":\n3\n").await;
-    let none = house.fed(&["push", "mail"], "\n").await;
+    let typed = fixture.run(&["push", "mail", "1", "hello"]).await;
+    let piped = fixture.fed(&["push", "mail"], "1\n{\"a\":\n3\n").await;
+    let none = fixture.fed(&["push", "mail"], "\n").await;
 
     typed.assert_code(2);
     assert!(typed.sentence().starts_with("payload 2 is no JSON: hello "), "{typed:?}");
@@ -141,23 +141,27 @@ async fn what_is_no_json_is_refused_with_its_place() {
     assert!(piped.sentence().contains("1 messages before it were pushed"), "{piped:?}");
     none.assert_code(2);
     assert!(none.sentence().starts_with("there was nothing to push"), "{none:?}");
-    assert_eq!(payloads(&house.pop(&["mail", "--batch", "9"]).await), ["1"], "nothing of the first, one of the second");
+    assert_eq!(
+        payloads(&fixture.pop(&["mail", "--batch", "9"]).await),
+        ["1"],
+        "nothing of the first command, one payload of the second"
+    );
 }
 
 #[tokio::test]
 async fn a_pop_that_waits_is_woken_by_a_push() {
-    let house = House::new().await;
-    let waiting = house.home.command(&["pop", "mail", "--wait=50s", "--json", "--server", &house.url]);
+    let fixture = Fixture::new().await;
+    let waiting = fixture.home.command(&["pop", "mail", "--wait=50s", "--json", "--server", &fixture.url]);
     let waiting = finished(waiting);
     let pushing = async {
-        // Parked before anything is pushed.
+        // The pop must wait before anything is pushed.
         loop {
-            let status: Value = serde_json::from_str(&house.serving.get("/api/v1/status").await.1).unwrap();
+            let status: Value = serde_json::from_str(&fixture.serving.get("/api/v1/status").await.1).unwrap();
             if status["registry"]["parked"] == 1 {
                 break;
             }
         }
-        house.ok(&["push", "mail", "7"]).await;
+        fixture.ok(&["push", "mail", "7"]).await;
     };
 
     let (popped, ()) = tokio::join!(waiting, pushing);
@@ -167,16 +171,16 @@ async fn a_pop_that_waits_is_woken_by_a_push() {
 
 #[tokio::test]
 async fn an_ack_that_is_refused_ends_with_code_1() {
-    let house = House::new().await;
-    house.ok(&["push", "mail", "1"]).await;
-    let popped = house.pop(&["mail"]).await;
+    let fixture = Fixture::new().await;
+    fixture.ok(&["push", "mail", "1"]).await;
+    let popped = fixture.pop(&["mail"]).await;
     let partition = popped["messages"][0]["partitionId"].as_str().unwrap();
     let id = popped["messages"][0]["transactionId"].as_str().unwrap();
     let other_lease = "01890000-0000-7000-8000-000000000000";
 
-    let refused = house.run(&["ack", "--partition-id", partition, "--lease", other_lease, id]).await;
-    let without_partition = house.run(&["ack", id]).await;
-    let not_popped = house.fed(&["ack"], "hello").await;
+    let refused = fixture.run(&["ack", "--partition-id", partition, "--lease", other_lease, id]).await;
+    let without_partition = fixture.run(&["ack", id]).await;
+    let not_popped = fixture.fed(&["ack"], "hello").await;
 
     refused.assert_code(1);
     assert!(refused.stdout.contains("refused: "), "{refused:?}");
@@ -188,44 +192,44 @@ async fn an_ack_that_is_refused_ends_with_code_1() {
 
 #[tokio::test]
 async fn tail_shows_what_comes_and_leaves_nothing_behind() {
-    let house = House::new().await;
-    house.ok(&["push", "mail", "\"before\""]).await;
-    let mut command = house.home.command(&["tail", "mail", "--server", &house.url]);
+    let fixture = Fixture::new().await;
+    fixture.ok(&["push", "mail", "\"before\""]).await;
+    let mut command = fixture.home.command(&["tail", "mail", "--server", &fixture.url]);
     let mut child = command.spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let said = timeout(PATIENCE, talk.next_line()).await.unwrap().unwrap().unwrap();
-    assert_eq!(said, "reveille: following mail from now on; Ctrl-C ends");
+    let note = timeout(PATIENCE, talk.next_line()).await.unwrap().unwrap().unwrap();
+    assert_eq!(note, "reveille: following mail from now on; Ctrl-C ends");
 
-    house.ok(&["push", "mail", "--partition", "ada", "\"after\""]).await;
+    fixture.ok(&["push", "mail", "--partition", "ada", "\"after\""]).await;
     let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
     assert!(line.contains("  ada  ") && line.ends_with("\"after\""), "{line}");
-    let during = house.ok(&["groups", "--json"]).await.json();
+    let during = fixture.ok(&["groups", "--json"]).await.json();
     signal_group(&child, Signal::SIGINT);
     let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
 
     assert_eq!(status.code(), Some(0));
     assert!(during.to_string().contains("reveille-tail-"), "{during}");
-    assert!(!house.ok(&["groups"]).await.stdout.contains("reveille-tail-"));
-    let left = house.pop(&["mail", "--batch", "9", "--partitions", "9"]).await;
+    assert!(!fixture.ok(&["groups"]).await.stdout.contains("reveille-tail-"));
+    let left = fixture.pop(&["mail", "--batch", "9", "--partitions", "9"]).await;
     let mut left = payloads(&left);
     left.sort();
     assert_eq!(left, ["\"after\"", "\"before\""], "others miss nothing");
 }
 
 #[tokio::test]
-async fn tail_goes_on_where_it_was_after_the_server_was_killed_and_started_again() {
-    let mut house = House::new().await;
-    house.ok(&["queues", "configure", "mail"]).await;
-    let mut child = house.home.command(&["tail", "mail", "--json", "--server", &house.url]).spawn().unwrap();
+async fn tail_continues_after_the_server_was_killed_and_restarted() {
+    let mut fixture = Fixture::new().await;
+    fixture.ok(&["queues", "configure", "mail"]).await;
+    let mut child = fixture.home.command(&["tail", "mail", "--json", "--server", &fixture.url]).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     timeout(PATIENCE, talk.next_line()).await.unwrap().unwrap().unwrap();
-    house.ok(&["push", "mail", "1"]).await;
+    fixture.ok(&["push", "mail", "1"]).await;
     let first = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
 
-    house.serve_again().await;
-    house.ok(&["push", "mail", "2"]).await;
+    fixture.serve_again().await;
+    fixture.ok(&["push", "mail", "2"]).await;
 
     let second = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
     let data = |line: &str| serde_json::from_str::<Value>(line).unwrap()["data"].clone();
@@ -233,49 +237,49 @@ async fn tail_goes_on_where_it_was_after_the_server_was_killed_and_started_again
     signal_group(&child, Signal::SIGINT);
     let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(0));
-    assert!(!house.ok(&["groups"]).await.stdout.contains("reveille-tail-"));
+    assert!(!fixture.ok(&["groups"]).await.stdout.contains("reveille-tail-"));
 }
 
 #[tokio::test]
-async fn tail_as_json_ends_when_nobody_reads() {
-    let house = House::new().await;
-    house.ok(&["queues", "configure", "mail"]).await;
-    let mut child = house.home.command(&["tail", "mail", "--json", "--server", &house.url]).spawn().unwrap();
+async fn tail_as_json_ends_when_its_reader_is_gone() {
+    let fixture = Fixture::new().await;
+    fixture.ok(&["queues", "configure", "mail"]).await;
+    let mut child = fixture.home.command(&["tail", "mail", "--json", "--server", &fixture.url]).spawn().unwrap();
     let mut talk = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     timeout(PATIENCE, talk.next_line()).await.unwrap().unwrap().unwrap();
-    house.ok(&["push", "mail", "{\"a\": 1.0}"]).await;
+    fixture.ok(&["push", "mail", "{\"a\": 1.0}"]).await;
     let line = timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
     drop(lines);
 
-    house.ok(&["push", "mail", "2"]).await;
+    fixture.ok(&["push", "mail", "2"]).await;
 
     let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(0));
     assert!(line.contains("{\"a\": 1.0}"), "{line}");
-    assert!(!house.ok(&["groups"]).await.stdout.contains("reveille-tail-"));
+    assert!(!fixture.ok(&["groups"]).await.stdout.contains("reveille-tail-"));
 }
 
 #[tokio::test]
 async fn queues_are_listed_configured_shown_and_deleted() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     let configured =
-        house.ok(&["queues", "configure", "a/b", "leaseTime=7", "requireLease=true", "--namespace", "shop"]).await;
-    house.ok(&["push", "a/b", "1", "2"]).await;
+        fixture.ok(&["queues", "configure", "a/b", "leaseTime=7", "requireLease=true", "--namespace", "shop"]).await;
+    fixture.ok(&["push", "a/b", "1", "2"]).await;
 
-    let listed = house.ok(&["queues"]).await;
-    let shown = house.ok(&["queues", "show", "a/b", "--json"]).await.json();
-    let others = house.ok(&["queues", "--namespace", "other"]).await;
-    let wrong = house.run(&["queues", "configure", "a/b", "leaseTime"]).await;
-    let careful = house.run(&["queues", "delete", "a/b"]).await;
-    let deleted = house.ok(&["queues", "delete", "a/b", "--yes"]).await;
-    let again = house.run(&["queues", "delete", "a/b", "--yes"]).await;
+    let listed = fixture.ok(&["queues"]).await;
+    let shown = fixture.ok(&["queues", "show", "a/b", "--json"]).await.json();
+    let others = fixture.ok(&["queues", "--namespace", "other"]).await;
+    let wrong = fixture.run(&["queues", "configure", "a/b", "leaseTime"]).await;
+    let careful = fixture.run(&["queues", "delete", "a/b"]).await;
+    let deleted = fixture.ok(&["queues", "delete", "a/b", "--yes"]).await;
+    let again = fixture.run(&["queues", "delete", "a/b", "--yes"]).await;
 
     assert!(configured.stdout.contains("leaseTime") && configured.stdout.contains('7'), "{configured:?}");
     let row = listed.stdout.lines().find(|line| line.starts_with("a/b")).unwrap();
     assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["a/b", "2", "2", "1", "0", "shop"]);
     assert_eq!((&shown["options"]["leaseTime"], &shown["options"]["requireLease"]), (&7.into(), &true.into()));
-    assert!(house.run(&["queues", "show", "a/b"]).await.sentence().contains("no_such_queue"));
+    assert!(fixture.run(&["queues", "show", "a/b"]).await.sentence().contains("no_such_queue"));
     assert!(!others.stdout.contains("a/b"), "{others:?}");
     wrong.assert_code(2);
     careful.assert_code(1);
@@ -285,19 +289,19 @@ async fn queues_are_listed_configured_shown_and_deleted() {
 }
 
 #[tokio::test]
-async fn groups_are_listed_sought_and_deleted() {
-    let house = House::new().await;
-    house.ok(&["push", "mail", "1", "2", "3"]).await;
-    house.pop(&["mail", "--group", "audit", "--batch", "2", "--auto-ack"]).await;
+async fn groups_are_listed_moved_and_deleted() {
+    let fixture = Fixture::new().await;
+    fixture.ok(&["push", "mail", "1", "2", "3"]).await;
+    fixture.pop(&["mail", "--group", "audit", "--batch", "2", "--auto-ack"]).await;
 
-    let listed = house.ok(&["groups", "--queue", "mail"]).await;
-    let shown = house.ok(&["groups", "show", "audit"]).await;
-    house.ok(&["groups", "seek", "audit", "mail", "--to-end"]).await;
-    let at_end = payloads(&house.pop(&["mail", "--group", "audit", "--batch", "9"]).await);
-    let sought = house.ok(&["groups", "seek", "audit", "mail", "--to-beginning", "--partition", "Default"]).await;
-    let replayed = payloads(&house.pop(&["mail", "--group", "audit", "--batch", "9", "--auto-ack"]).await);
-    let nowhere = house.run(&["groups", "seek", "audit", "mail"]).await;
-    house.ok(&["groups", "delete", "audit"]).await;
+    let listed = fixture.ok(&["groups", "--queue", "mail"]).await;
+    let shown = fixture.ok(&["groups", "show", "audit"]).await;
+    fixture.ok(&["groups", "seek", "audit", "mail", "--to-end"]).await;
+    let at_end = payloads(&fixture.pop(&["mail", "--group", "audit", "--batch", "9"]).await);
+    let sought = fixture.ok(&["groups", "seek", "audit", "mail", "--to-beginning", "--partition", "Default"]).await;
+    let replayed = payloads(&fixture.pop(&["mail", "--group", "audit", "--batch", "9", "--auto-ack"]).await);
+    let nowhere = fixture.run(&["groups", "seek", "audit", "mail"]).await;
+    fixture.ok(&["groups", "delete", "audit"]).await;
 
     let row = listed.stdout.lines().find(|line| line.starts_with("audit")).unwrap();
     assert_eq!(row.split_whitespace().take(3).collect::<Vec<_>>(), ["audit", "mail", "1"], "{listed:?}");
@@ -306,35 +310,35 @@ async fn groups_are_listed_sought_and_deleted() {
     assert_eq!(sought.stdout, "moved in 1 partitions\n");
     assert_eq!(replayed, ["1", "2", "3"]);
     nowhere.assert_code(2);
-    assert!(!house.ok(&["groups"]).await.stdout.contains("audit"));
-    let gone = house.run(&["groups", "show", "audit"]).await;
+    assert!(!fixture.ok(&["groups"]).await.stdout.contains("audit"));
+    let gone = fixture.run(&["groups", "show", "audit"]).await;
     assert_eq!((gone.code, gone.sentence()), (Some(1), "no consumer group is called audit"));
 }
 
 #[tokio::test]
 async fn dead_letters_are_listed_redriven_and_deleted() {
-    let house = House::new().await;
-    house.ok(&["push", "mail", "1", "2"]).await;
+    let fixture = Fixture::new().await;
+    fixture.ok(&["push", "mail", "1", "2"]).await;
     for _ in 0..2 {
-        let popped = house.ok(&["pop", "mail", "--json"]).await;
-        house.fed(&["ack", "--status", "dlq", "--error", "spoilt"], &popped.stdout).await.assert_code(0);
+        let popped = fixture.ok(&["pop", "mail", "--json"]).await;
+        fixture.fed(&["ack", "--status", "dlq", "--error", "spoilt"], &popped.stdout).await.assert_code(0);
     }
 
-    let listed = house.ok(&["dlq", "--queue", "mail"]).await;
-    let letters = house.ok(&["dlq", "--json", "--text", "spoilt"]).await.json();
+    let listed = fixture.ok(&["dlq", "--queue", "mail"]).await;
+    let letters = fixture.ok(&["dlq", "--json", "--text", "spoilt"]).await.json();
     let ids: Vec<&str> =
         letters["messages"].as_array().unwrap().iter().map(|letter| letter["id"].as_str().unwrap()).collect();
-    let unclear = house.run(&["dlq", "redrive"]).await;
-    let nothing = house.run(&["dlq", "redrive", "99999"]).await;
+    let unclear = fixture.run(&["dlq", "redrive"]).await;
+    let nothing = fixture.run(&["dlq", "redrive", "99999"]).await;
     nothing.assert_code(1);
     assert_eq!(nothing.stdout, "nothing was put back to work: there is none\n");
-    let nowhere = house.run(&["dlq", "redrive", "--queue", "nowhere"]).await;
+    let nowhere = fixture.run(&["dlq", "redrive", "--queue", "nowhere"]).await;
     nowhere.assert_code(1);
-    let redriven = house.run(&["dlq", "redrive", ids[0], "99999"]).await;
+    let redriven = fixture.run(&["dlq", "redrive", ids[0], "99999"]).await;
     redriven.assert_code(1);
-    let back = payloads(&house.pop(&["mail"]).await);
-    let deleted = house.ok(&["dlq", "delete", ids[1]]).await;
-    let again = house.run(&["dlq", "delete", ids[1]]).await;
+    let back = payloads(&fixture.pop(&["mail"]).await);
+    let deleted = fixture.ok(&["dlq", "delete", ids[1]]).await;
+    let again = fixture.run(&["dlq", "delete", ids[1]]).await;
 
     assert!(listed.stdout.contains("spoilt") && listed.stdout.ends_with("2 of 2\n"), "{listed:?}");
     unclear.assert_code(2);
@@ -342,11 +346,11 @@ async fn dead_letters_are_listed_redriven_and_deleted() {
     assert_eq!(back, ["2"], "the newest is the first of the list");
     assert_eq!(deleted.stdout, format!("deleted {}\n", ids[1]));
     again.assert_code(1);
-    assert!(house.ok(&["dlq", "delete", "--all"]).await.stdout.starts_with("deleted: 0"));
+    assert!(fixture.ok(&["dlq", "delete", "--all"]).await.stdout.starts_with("deleted: 0"));
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_with_code_3() {
+async fn an_unreachable_server_ends_with_code_3() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
@@ -354,19 +358,19 @@ async fn a_server_that_is_not_there_is_told_with_code_3() {
     let ran = Home::new().run(&["queues", "--server", &url]).await;
 
     ran.assert_code(3);
-    let said = format!("no server answers at {url}: is `reveille serve` running there?");
-    assert!(ran.sentence().starts_with(&said), "{ran:?}");
+    let expected = format!("no server answers at {url}: is `reveille serve` running there?");
+    assert!(ran.sentence().starts_with(&expected), "{ran:?}");
 }
 
 #[tokio::test]
-async fn where_the_server_is_can_be_said_by_the_environment() {
-    let house = House::new().await;
-    house.ok(&["push", "mail", "1"]).await;
-    let mut command = house.home.command(&["queues", "--json"]);
-    command.env("REVEILLE_SERVER_URL", &house.url);
+async fn the_server_can_be_named_by_the_environment() {
+    let fixture = Fixture::new().await;
+    fixture.ok(&["push", "mail", "1"]).await;
+    let mut command = fixture.home.command(&["queues", "--json"]);
+    command.env("REVEILLE_SERVER_URL", &fixture.url);
 
     let ran = finished(command).await;
-    let wrong = house.home.run(&["queues", "--server", "localhost"]).await;
+    let wrong = fixture.home.run(&["queues", "--server", "localhost"]).await;
 
     assert_eq!(ran.json()["queues"][0]["name"], "mail");
     wrong.assert_code(2);
@@ -374,11 +378,11 @@ async fn where_the_server_is_can_be_said_by_the_environment() {
 }
 
 #[tokio::test]
-async fn a_queue_that_is_not_there_is_told() {
-    let house = House::new().await;
+async fn a_missing_queue_is_named() {
+    let fixture = Fixture::new().await;
 
-    let popped = house.ok(&["pop", "mial"]).await;
-    let followed = house.run(&["tail", "mial"]).await;
+    let popped = fixture.ok(&["pop", "mial"]).await;
+    let followed = fixture.run(&["tail", "mial"]).await;
 
     assert_eq!(popped.sentence(), "nothing there: no queue is called mial yet");
     followed.assert_code(1);

@@ -1,4 +1,4 @@
-//! The schema: up, looked at, printed, removed.
+//! `reveille migrate`: up, status, sql and uninstall.
 
 use reveille_testkit::TestDatabase;
 
@@ -31,7 +31,7 @@ async fn up_applies_what_is_missing_and_then_nothing() {
 }
 
 #[tokio::test]
-async fn status_reads_well() {
+async fn the_status_is_readable() {
     let db = TestDatabase::new().await;
 
     let ran = migrate(&db, &["status"]).await;
@@ -86,7 +86,7 @@ async fn a_schema_from_before_the_storage_was_reset_is_refused_until_it_is_unins
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_is_wrong_use() {
+async fn an_impossible_schema_name_is_wrong_use() {
     let ran = Home::new().run(&["migrate", "sql", "--schema", "pg_mine"]).await;
 
     ran.assert_code(2);
@@ -97,13 +97,13 @@ async fn a_schema_that_cannot_be_is_wrong_use() {
 async fn uninstall_asks_first_and_then_removes_everything() {
     let db = TestDatabase::new().await;
 
-    let asked = migrate(&db, &["uninstall"]).await;
+    let unconfirmed = migrate(&db, &["uninstall"]).await;
     let still = migrate(&db, &["status", "--json"]).await.json();
     let done = migrate(&db, &["uninstall", "--yes", "--json"]).await;
     let again = migrate(&db, &["uninstall", "--yes"]).await;
 
-    asked.assert_code(1);
-    assert!(asked.sentence().contains("say --yes"), "{asked:?}");
+    unconfirmed.assert_code(1);
+    assert!(unconfirmed.sentence().contains("say --yes"), "{unconfirmed:?}");
     assert_eq!(still["usable"], true);
     done.assert_code(0);
     assert!(!done.json()["dropped"].as_array().unwrap().is_empty());
@@ -114,7 +114,7 @@ async fn uninstall_asks_first_and_then_removes_everything() {
 }
 
 #[tokio::test]
-async fn what_others_made_is_left_alone_unless_forced() {
+async fn foreign_objects_are_left_alone_unless_forced() {
     let db = TestDatabase::new().await;
     db.client().await.batch_execute("create table reveille.theirs ()").await.unwrap();
 
@@ -138,7 +138,7 @@ async fn without_a_url_the_private_database_is_migrated_and_stopped_again() {
     assert!(up.stdout.contains("applied migration 8 (engine)"), "{up:?}");
     assert!(up.stderr.contains("reveille: no DATABASE_URL: private PostgreSQL "), "{up:?}");
     assert_eq!(status.json()["usable"], true);
-    // Stopped when the program ended, not some time after it.
+    // The private server stopped when the program ended, not some time later.
     let alive = std::fs::File::open(home.data_dir().join("alive.lock")).unwrap();
     assert!(alive.try_lock().is_ok());
 }

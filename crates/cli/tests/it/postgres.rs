@@ -1,9 +1,9 @@
-//! `reveille postgres`, which passes on what is typed.
+//! `reveille postgres`, which passes its command line on.
 
 use crate::support::{Home, finished};
 
 #[tokio::test]
-async fn its_help_is_its_own() {
+async fn postgres_has_its_own_help() {
     let ran = Home::new().run(&["postgres", "--help"]).await;
 
     ran.assert_code(0);
@@ -11,7 +11,7 @@ async fn its_help_is_its_own() {
 }
 
 #[tokio::test]
-async fn it_finds_the_binaries_that_serve_would_use() {
+async fn postgres_finds_the_binaries_that_serve_would_use() {
     let home = Home::new();
 
     let found = home.run(&["postgres", "find", "--no-download"]).await;

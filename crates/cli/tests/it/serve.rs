@@ -1,4 +1,4 @@
-//! `serve` on a database of yours.
+//! `serve` on a given database.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::support::{Home, PATIENCE, Serving, signal_group};
 
 #[tokio::test]
-async fn it_migrates_answers_and_ends_on_sigterm() {
+async fn serve_migrates_answers_and_ends_on_sigterm() {
     let db = TestDatabase::empty().await;
     let home = Home::new();
     let mut serving =
@@ -28,7 +28,7 @@ async fn it_migrates_answers_and_ends_on_sigterm() {
     serving.signal_alone(Signal::SIGTERM);
 
     assert_eq!(serving.exit_code().await, Some(0));
-    assert!(!home.data_dir().exists(), "no private server was made");
+    assert!(!home.data_dir().exists(), "no private server was created");
 }
 
 #[tokio::test]
@@ -85,11 +85,11 @@ async fn logs_can_be_read_by_programs() {
 }
 
 #[tokio::test]
-async fn it_goes_on_when_whoever_reads_its_logs_is_gone() {
+async fn serve_goes_on_when_the_reader_of_its_logs_is_gone() {
     let db = TestDatabase::new().await;
     let home = Home::new();
     let serve = ["serve", "--listen", "127.0.0.1:0", "--log-level", "debug", "--database-url", &db.url()];
-    let mut serving = Serving::start_unheard(home.command(&serve)).await;
+    let mut serving = Serving::start_with_closed_stderr(home.command(&serve)).await;
 
     assert_eq!(serving.get("/readyz").await.0, 200);
     serving.signal_alone(Signal::SIGTERM);
@@ -98,7 +98,7 @@ async fn it_goes_on_when_whoever_reads_its_logs_is_gone() {
 }
 
 #[tokio::test]
-async fn ctrl_c_while_it_still_starts_ends_it_at_once() {
+async fn ctrl_c_during_the_start_ends_serve_at_once() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("postgres://me@{}/shop", silent.local_addr().unwrap());
     let home = Home::new();
@@ -114,20 +114,20 @@ async fn ctrl_c_while_it_still_starts_ends_it_at_once() {
 }
 
 #[tokio::test]
-async fn a_second_ctrl_c_does_not_wait_for_dawdlers() {
+async fn a_second_ctrl_c_does_not_wait_for_slow_clients() {
     let db = TestDatabase::new().await;
     let home = Home::new();
     let mut serving =
         Serving::start(home.command(&["serve", "--listen", "127.0.0.1:0", "--database-url", &db.url()])).await;
-    let mut dawdler = TcpStream::connect(&serving.address).await.unwrap();
+    let mut slow_client = TcpStream::connect(&serving.address).await.unwrap();
     let head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n";
-    dawdler.write_all(head.as_bytes()).await.unwrap();
-    dawdler.read_exact(&mut [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()]).await.unwrap();
+    slow_client.write_all(head.as_bytes()).await.unwrap();
+    slow_client.read_exact(&mut [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()]).await.unwrap();
     let begun = Instant::now();
 
     serving.signal(Signal::SIGINT);
     while TcpStream::connect(&serving.address).await.is_ok() {
-        assert!(begun.elapsed() < PATIENCE, "it still lets clients in");
+        assert!(begun.elapsed() < PATIENCE, "it still accepts clients");
     }
     serving.signal(Signal::SIGINT);
 

@@ -10,10 +10,10 @@ use tokio::time::interval;
 
 use crate::support::{Home, Serving};
 
-/// How long memory may take to go back, with much room.
+/// How long memory may take to go back, with a large margin.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
 
-/// Push so many messages of next to nothing, and read what became of them.
+/// Pushes so many tiny messages and reads the answer.
 async fn push(address: &str, messages: usize) {
     let body = format!(r#"{{"items":[{}]}}"#, vec![r#"{"queue":"q"}"#; messages].join(","));
     let head =

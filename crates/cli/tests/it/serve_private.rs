@@ -9,7 +9,7 @@ use crate::support::{Home, Serving, finished, nothing_left};
 const SERVE: &[&str] = &["serve", "--listen", "127.0.0.1:0"];
 
 #[tokio::test]
-async fn it_answers_and_ctrl_c_leaves_nothing_behind() {
+async fn serve_answers_and_ctrl_c_leaves_nothing_behind() {
     let home = Home::new();
     let mut serving = Serving::start(home.command(SERVE)).await;
     let (status, body) = serving.get("/health").await;
@@ -35,7 +35,7 @@ async fn two_on_one_directory_share_a_server_which_outlives_the_first() {
     assert_eq!(first.exit_code().await, Some(0));
 
     assert_eq!(second.get("/readyz").await.0, 200);
-    // While it runs, others may look.
+    // Other commands may use it while it runs.
     home.run(&["doctor"]).await.assert_code(0);
     assert_eq!(second.get("/readyz").await.0, 200);
     second.signal(Signal::SIGINT);
@@ -44,7 +44,7 @@ async fn two_on_one_directory_share_a_server_which_outlives_the_first() {
 }
 
 #[tokio::test]
-async fn it_can_be_made_under_settings_that_are_meant_for_another_server() {
+async fn the_private_database_is_created_under_settings_meant_for_another_server() {
     let home = Home::new();
     let mut command = home.command(&["migrate", "status"]);
     command.env("REVEILLE_DATABASE_STATEMENT_MODE", "pooled").env("REVEILLE_DATABASE_LOCK_TIMEOUT", "1ms");
@@ -55,7 +55,7 @@ async fn it_can_be_made_under_settings_that_are_meant_for_another_server() {
 }
 
 #[tokio::test]
-async fn the_connection_it_prints_works() {
+async fn the_printed_connection_works() {
     let home = Home::new();
     let ran = home.run(&["migrate", "up"]).await;
 
@@ -66,7 +66,7 @@ async fn the_connection_it_prints_works() {
     assert!(line.ends_with(" -U postgres reveille"), "{line}");
 }
 
-/// The server that answers keeps its data elsewhere, so its jobs are not where this would look.
+/// The server that answers has another data directory, so its jobs are not in this one.
 #[tokio::test]
 async fn a_listing_of_jobs_starts_no_second_database_beside_a_running_server() {
     let (serving_home, home) = (Home::new(), Home::new());
@@ -80,7 +80,7 @@ async fn a_listing_of_jobs_starts_no_second_database_beside_a_running_server() {
     let sentence = elsewhere.sentence();
     assert!(sentence.contains(&format!("the server at {server} uses another")), "{elsewhere:?}");
     assert!(sentence.contains("holds no database") && sentence.contains("--data-dir"), "{elsewhere:?}");
-    assert!(!home.data_dir().exists(), "nothing was made");
+    assert!(!home.data_dir().exists(), "nothing was created");
     there.assert_code(0);
     serving.signal(Signal::SIGINT);
     assert_eq!(serving.exit_code().await, Some(0));
@@ -89,12 +89,12 @@ async fn a_listing_of_jobs_starts_no_second_database_beside_a_running_server() {
 #[tokio::test]
 async fn a_listing_of_jobs_makes_no_database_and_starts_one_that_is_there() {
     let home = Home::new();
-    let nobody = ["--server", "http://127.0.0.1:9"];
+    let no_server = ["--server", "http://127.0.0.1:9"];
 
-    let absent = home.run(&[&["jobs"], &nobody[..]].concat()).await;
-    assert!(!home.data_dir().exists(), "nothing was made");
+    let absent = home.run(&[&["jobs"], &no_server[..]].concat()).await;
+    assert!(!home.data_dir().exists(), "nothing was created");
     home.run(&["migrate", "up"]).await.assert_code(0);
-    let stopped = home.run(&[&["jobs"], &nobody[..]].concat()).await;
+    let stopped = home.run(&[&["jobs"], &no_server[..]].concat()).await;
 
     absent.assert_code(1);
     assert!(absent.sentence().contains("holds no database: name one by --database-url"), "{absent:?}");
@@ -104,7 +104,7 @@ async fn a_listing_of_jobs_makes_no_database_and_starts_one_that_is_there() {
 
 /// A shell without job control starts `reveille serve &` with SIGINT ignored, nohup with SIGHUP.
 #[tokio::test]
-async fn signals_that_were_ignored_at_the_start_end_it_all_the_same_but_for_a_hang_up() {
+async fn signals_that_were_ignored_at_the_start_end_serve_except_a_hang_up() {
     let home = Home::new();
     let mut serving = Serving::start(home.command_ignoring_signals(SERVE)).await;
 

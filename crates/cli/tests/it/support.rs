@@ -1,4 +1,4 @@
-//! The program under test, started with an environment that holds nothing but what a test says.
+//! The program under test, started with only the environment that a test gives it.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_reveille");
 
-/// A home of the program's own: settings of whoever runs the tests must not matter.
+/// A home of the program's own: the settings of the user who runs the tests must not matter.
 pub(crate) struct Home {
     dir: TempDir,
 }
@@ -54,7 +54,7 @@ impl Home {
         self.furnish(command)
     }
 
-    /// The program where no more than so many files may be open.
+    /// The program under this limit on open files.
     pub(crate) fn command_with_files(&self, files: usize, arguments: &[&str]) -> Command {
         let mut command = Command::new("sh");
         let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
@@ -93,7 +93,7 @@ fn ambient(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name)
 }
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -108,9 +108,9 @@ impl Ran {
 
     /// The one sentence of a failure, without our name.
     pub(crate) fn sentence(&self) -> &str {
-        let mut said = self.stderr.lines().filter_map(|line| line.strip_prefix("reveille: "));
-        let sentence = said.next().unwrap_or_else(|| panic!("no sentence: {self:?}"));
-        assert_eq!(said.next(), None, "more than one sentence: {self:?}");
+        let mut sentences = self.stderr.lines().filter_map(|line| line.strip_prefix("reveille: "));
+        let sentence = sentences.next().unwrap_or_else(|| panic!("no sentence: {self:?}"));
+        assert_eq!(sentences.next(), None, "more than one sentence: {self:?}");
         sentence
     }
 
@@ -131,7 +131,7 @@ pub(crate) async fn finished(mut command: Command) -> Ran {
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// A `serve` that has said where it listens.
+/// A `serve` that has printed where it listens.
 pub(crate) struct Serving {
     child: Child,
     pub(crate) address: String,
@@ -139,7 +139,7 @@ pub(crate) struct Serving {
     log: Option<Log>,
 }
 
-/// What a `serve` says on standard error; shown when a test fails.
+/// The standard error of a `serve`; printed when a test fails.
 struct Log(tempfile::NamedTempFile);
 
 impl Drop for Log {
@@ -158,8 +158,8 @@ impl Serving {
         Self::listening(child, Some(log)).await
     }
 
-    /// One whose logs nobody reads: whoever did is gone.
-    pub(crate) async fn start_unheard(mut command: Command) -> Self {
+    /// One whose logs have no reader: the pipe is closed.
+    pub(crate) async fn start_with_closed_stderr(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program can be run");
         drop(child.stderr.take());
         Self::listening(child, None).await
@@ -167,9 +167,10 @@ impl Serving {
 
     async fn listening(mut child: Child, log: Option<Log>) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
-        let line = timeout(PATIENCE, stdout.next_line()).await.expect("it says in time where it listens");
+        let line = timeout(PATIENCE, stdout.next_line()).await.expect("it prints in time where it listens");
         let line = line.expect("its output can be read").expect("it does not end before it listens");
-        let address = line.strip_prefix("listening on http://").unwrap_or_else(|| panic!("it said {line}")).to_owned();
+        let address =
+            line.strip_prefix("listening on http://").unwrap_or_else(|| panic!("it printed {line}")).to_owned();
         Self { child, address, _stdout: stdout, log }
     }
 
@@ -177,12 +178,12 @@ impl Serving {
         get(&self.address, path).await
     }
 
-    /// The same, calling the server by this name.
+    /// The same, with this name in `Host`.
     pub(crate) async fn get_as(&self, host: &str, path: &str) -> (u16, String) {
         get_as(&self.address, host, path).await
     }
 
-    /// What it has said on standard error so far.
+    /// Its standard error so far.
     pub(crate) fn log(&self) -> String {
         let read = self.log.as_ref().map(|log| std::fs::read_to_string(log.0.path()));
         read.expect("its log is kept").expect("its log can be read")
@@ -192,7 +193,7 @@ impl Serving {
     #[cfg(target_os = "linux")]
     pub(crate) fn resident_mib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the program runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the system tells");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the system reports it");
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1024
     }
 
@@ -230,16 +231,16 @@ pub(crate) async fn get(address: &str, path: &str) -> (u16, String) {
 }
 
 async fn get_as(address: &str, host: &str, path: &str) -> (u16, String) {
-    ask(address, format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")).await
+    send(address, format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")).await
 }
 
 pub(crate) async fn post(address: &str, path: &str, json: &str) -> (u16, String) {
     let head =
         format!("POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json");
-    ask(address, format!("{head}\r\ncontent-length: {}\r\n\r\n{json}", json.len())).await
+    send(address, format!("{head}\r\ncontent-length: {}\r\n\r\n{json}", json.len())).await
 }
 
-async fn ask(address: &str, request: String) -> (u16, String) {
+async fn send(address: &str, request: String) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.expect("the server listens");
     stream.write_all(request.as_bytes()).await.expect("the server takes a request");
     let mut reply = String::new();
@@ -250,8 +251,8 @@ async fn ask(address: &str, request: String) -> (u16, String) {
     (status, body.to_owned())
 }
 
-/// Waits until no process of the private server is left, for at most 15 s. Every one of them holds
-/// `alive.lock`, and the supervisor holds `super.lock`, so the kernel tells.
+/// Waits until no process of the private server is left, for at most 15 s. Each of them holds
+/// `alive.lock`, and the supervisor holds `super.lock`.
 pub(crate) async fn nothing_left(data_dir: &Path) {
     for name in ["super.lock", "alive.lock"] {
         let path = data_dir.join(name);

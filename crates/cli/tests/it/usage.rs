@@ -1,4 +1,4 @@
-//! What is typed, rightly and wrongly.
+//! Right and wrong command lines.
 
 use std::fs::File;
 
@@ -13,7 +13,7 @@ async fn the_version_names_the_range_of_postgresql() {
 }
 
 #[tokio::test]
-async fn help_goes_to_standard_output_and_tells_precedence_and_exit_codes() {
+async fn help_goes_to_standard_output_with_precedence_and_exit_codes() {
     let ran = Home::new().run(&["--help"]).await;
 
     ran.assert_code(0);
@@ -33,15 +33,15 @@ async fn data_that_cannot_be_written_is_a_failure() {
         let ran = home.command(typed).stdout(full).spawn().unwrap().wait_with_output().await.unwrap();
 
         assert_eq!(ran.status.code(), Some(1), "{typed:?}");
-        let said = String::from_utf8(ran.stderr).unwrap();
-        assert!(said.starts_with("reveille: cannot write to standard output: "), "{typed:?}: {said}");
+        let sentence = String::from_utf8(ran.stderr).unwrap();
+        assert!(sentence.starts_with("reveille: cannot write to standard output: "), "{typed:?}: {sentence}");
     }
 }
 
 #[tokio::test]
-async fn wrong_use_is_told_with_a_suggestion_and_code_2() {
+async fn wrong_use_ends_with_a_suggestion_and_code_2() {
     let home = Home::new();
-    for (typed, said) in [
+    for (typed, expected) in [
         (&["frobnicate"][..], "unrecognized subcommand 'frobnicate'"),
         (&["doctor", "--jsn"], "--json"),
         (&["serve", "--listen"], "--listen"),
@@ -52,7 +52,7 @@ async fn wrong_use_is_told_with_a_suggestion_and_code_2() {
         let ran = home.run(typed).await;
 
         ran.assert_code(2);
-        assert!(ran.stderr.contains(said), "{ran:?}");
+        assert!(ran.stderr.contains(expected), "{ran:?}");
         assert_eq!(ran.stdout, "");
     }
 }

@@ -1,7 +1,7 @@
 -- Give back the activities under tokens $1; they are due again after $2 seconds. With $3 the
 -- attempt does not count.
 -- locks:  the activities
--- fences: the tokens; an expired lock may still be given back by whoever had it last
+-- fences: the tokens; an expired lock may still be given back by its last holder
 update {schema}.activity
 set
   lock_token = null,

@@ -1,8 +1,9 @@
 -- Claim up to $2 due activities for $3 seconds, one token of $1 each. Owner $4 also takes those of
--- sessions that are its own or nobody's, and holds these for $5 seconds; without an owner, sessions
--- are left alone. Tags: $6, with untagged ones if $7, whatever they are if $8.
--- One row for each activity, or one row without; every row says how much was picked, whether
--- something was left because somebody else has it in hand, and when the next look is due.
+-- sessions that are its own or have no owner, and holds these sessions for $5 seconds; without an
+-- owner, activities of sessions are left alone. Tags: those of $6, untagged ones too if $7, all if
+-- $8.
+-- One row for each activity, or one row without; every row has how many were picked, whether some
+-- were left because another transaction has them locked, and when the next claim is due.
 -- A claim need not survive a crash, so it does not wait for the disk.
 -- locks:  the activities that are picked (skip locked), then their sessions in the order of their
 --         names
@@ -56,8 +57,8 @@ with clock as materialized (
   where session_id is null
      or session_id in (select session_id from kept)
 ), taken as (
-  -- An array, because the planner takes its few elements for few; a join with rows below an unknown
-  -- limit it would hash.
+  -- An array, because the planner then expects few rows; it would hash a join with the rows of an
+  -- unknown limit.
   update {schema}.activity a
   set
     lock_token = (select token from chosen where chosen.id = a.id),

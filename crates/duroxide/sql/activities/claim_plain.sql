@@ -1,10 +1,10 @@
--- Claim up to $2 due activities that are of no session for $3 seconds, one token of $1 each,
--- whoever asks. Tags: $4, with untagged ones if $5, whatever they are if $6. Takes nothing and says
--- so while an activity of a session is due: then owners matter, and so does the order among both
--- kinds. One row for each activity, or one row without; every row says how much was picked, whether
--- something was left because somebody else has it in hand, and when the next look is due. With each
--- come the events of its instance's latest execution unless they are many: whoever does an activity
--- asks for them first. A claim need not survive a crash, so it does not wait for the disk.
+-- Claim up to $2 due activities that are of no session for $3 seconds, one token of $1 each, for
+-- any owner. Tags: those of $4, untagged ones too if $5, all if $6. Takes nothing and returns
+-- is_bound while an activity of a session is due: then owners matter, and so does the order among
+-- both kinds. One row for each activity, or one row without; every row has how many were picked,
+-- whether some were left because another transaction has them locked, and when the next claim is
+-- due. With each activity come the events of its instance's latest execution, unless they are many:
+-- the slot reads them first. A claim need not survive a crash, so it does not wait for the disk.
 -- locks:  the activities that are picked (skip locked)
 -- plan:   index scan using activity_due
 -- fences: the token, which every later statement on the activity must present
@@ -12,7 +12,8 @@ with clock as materialized (
   select clock_timestamp() as now
   where set_config('synchronous_commit', 'off', true) is not null
 ), bound as materialized (
-  -- In order, because PostgreSQL would otherwise hope to find one soon from the table's start.
+  -- In order, because PostgreSQL would otherwise read the table from its start and expect to find
+  -- one soon.
   select
     (
       select true

@@ -1,10 +1,12 @@
 -- Remove the activity under token $1, if its lock has not ended, and add its outcome $3 to the
 -- messages of instance $2 (no outcome if null); and take the next due activity that is of no
--- session for whoever did it, for $5 seconds, under token $4. Tags: $6, with untagged ones if $7,
--- whatever they are if $8. Takes nothing and says so while an activity of a session is due: then
+-- session, for the same slot, for $5 seconds, under token $4. Tags: those of $6, untagged ones too
+-- if $7, all if $8. Takes nothing and returns is_bound while an activity of a session is due: then
 -- owners matter, and so does the order among both kinds. Returns nothing if the token is not held;
 -- otherwise one row, with the next activity if there is one, and the events of its instance's
--- latest execution unless they are many: whoever does an activity asks for them first.
+-- latest execution, unless they are many: the slot reads them first. Worth it: with the shelf, 30
+-- statements for each orchestration instead of 42, and a fifth more of them per second (decision
+-- 0013).
 -- locks:  the activity, its session, the next activity (skip locked)
 -- plan:   index scan using activity_due
 -- fences: the tokens
@@ -30,7 +32,8 @@ with done as (
 ), clock as materialized (
   select clock_timestamp() as now
 ), bound as materialized (
-  -- In order, because PostgreSQL would otherwise hope to find one soon from the table's start.
+  -- In order, because PostgreSQL would otherwise read the table from its start and expect to find
+  -- one soon.
   select
     (
       select true

@@ -1,5 +1,6 @@
--- When each waited kind of activity is due next: what the heartbeat asks. A kind is the owner of
--- sessions, whether any tag will do, whether none will do, and the tags that will, as a JSON array.
+-- When each kind of activity that slots wait for is due next; part of the heartbeat. A kind is the
+-- owner of sessions, whether every tag is wanted, whether untagged ones are, and the wanted tags as
+-- a JSON array.
 -- locks:  nothing
 select
   waited.ordinal,

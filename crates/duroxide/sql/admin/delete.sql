@@ -1,6 +1,6 @@
--- Delete instances $1 with everything that is theirs, all or none: none if one of them runs (unless
--- $2), none if one of them has a child that is not among them. Turns under way find their mailbox
--- gone.
+-- Delete instances $1 with everything that belongs to them, all or none: none if one of them runs
+-- (unless $2), none if one of them has a child that is not among them. Turns in progress find their
+-- mailbox gone.
 -- locks:  the mailboxes in the order of their names, then everything of the instances
 with turns as materialized (
   select instance_id

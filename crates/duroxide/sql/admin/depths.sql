@@ -1,4 +1,4 @@
--- How many messages and activities nobody holds.
+-- How many messages and activities are not locked.
 -- locks:  nothing
 select
   (

@@ -1,5 +1,5 @@
 -- The events of instance $1, of execution $2 or, if that is null, of the latest; and last its
--- custom status, which whoever asks for the one is about to ask for.
+-- custom status, which a client reads next.
 -- locks:  nothing
 -- plan:   index scan using history_pkey
 select

@@ -49,9 +49,9 @@ create table {schema}.mailbox (
 )
 with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 
-comment on table {schema}.mailbox is 'Reveille: one row for each instance that was started; whoever holds its lock takes the turn';
+comment on table {schema}.mailbox is 'Reveille: one row for each instance that was started; the slot that holds its lock takes the turn';
 
-comment on column {schema}.mailbox.settled_token is 'Reveille: of the last turn; as in instance, if both are of the same moment';
+comment on column {schema}.mailbox.settled_token is 'Reveille: of the last turn; as in instance, if both are read at one moment';
 
 create table {schema}.message (
   id bigint generated always as identity primary key,
@@ -67,7 +67,7 @@ create index message_due on {schema}.message (visible_at, id);
 
 create index message_instance on {schema}.message (instance_id);
 
-comment on table {schema}.message is 'Reveille: what instances are told; a message to one that was never started waits for its start';
+comment on table {schema}.message is 'Reveille: messages for instances; one for an instance that was never started waits for its start';
 
 create table {schema}.activity (
   id bigint generated always as identity primary key,

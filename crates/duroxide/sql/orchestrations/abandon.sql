@@ -1,9 +1,9 @@
 -- Give back the turn of instance $1 under token $2; its messages are visible again after $3
 -- seconds, or at once if null. With $4 the attempt does not count. Returns nothing if the token is
--- not the mailbox's. They come back at one moment: a turn that began between two of them would see
--- the first without the second.
+-- not the mailbox's. All messages become visible at one moment: a turn that began between two of
+-- them would see the first without the second.
 -- locks:  the mailbox, then its tagged messages
--- fences: the token; an expired lock may still be given back by whoever had it last
+-- fences: the token; an expired lock may still be given back by its last holder
 with clock as materialized (
   select clock_timestamp() as now
 ), released as (

@@ -1,12 +1,12 @@
 -- Claim up to $2 instances with visible messages for $3 seconds, one token of $1 each; pinned
--- versions from $4 to $5 only. part 0: how much was picked, whether something was left because
--- somebody else has it in hand, and when the next look is due. part 1: a turn, with its execution,
--- name and version, and whether what follows is fresh; 2: a message; 3: an event of the execution;
--- 4: a value. The statement sees what was there when it began, and a turn may have ended since:
--- then the token of the last turn in the mailbox, which is read anew under its lock, is not that in
--- the instance, and the rest must be read by another statement. Mailboxes are looked up one by one,
--- also on a store so young that PostgreSQL knows nothing of it: they are as many as there ever were
--- instances. A claim need not survive a crash, so it does not wait for the disk.
+-- versions from $4 to $5 only. Part 0: how many were picked, whether some were left because another
+-- transaction has them locked, and when the next claim is due. Part 1: a turn, with its execution,
+-- name and version, and whether parts 3 and 4 are current; 2: a message; 3: an event of the
+-- execution; 4: a value. The statement sees what was committed before it began, and a turn may have
+-- ended since: then the token of the last turn in the mailbox, which is read again under its lock,
+-- is not that in the instance, and another statement must read the content. Mailboxes are looked up
+-- one by one, also on a store so young that it has no statistics: there are as many as there ever
+-- were instances. A claim need not survive a crash, so it does not wait for the disk.
 -- locks:  the mailboxes that are picked (skip locked) and their messages
 -- plan:   index scan using message_due
 -- fences: the token, which every later statement on the turn must present
@@ -67,7 +67,7 @@ with clock as materialized (
     i.name,
     i.version,
     coalesce(i.current_execution_id, 1) as execution_id,
-    locked.settled_token is not distinct from i.settled_token as fresh
+    locked.settled_token is not distinct from i.settled_token as is_current
   from locked
   left join lateral (
     select * from {schema}.instance where instance.instance_id = locked.instance_id offset 0
@@ -125,7 +125,7 @@ select
   extract(epoch from next.at - clock_timestamp())::float8 as due_s
 from next
 union all
-select 1, lock_token, execution_id, name, version, instance_id, null, fresh, null
+select 1, lock_token, execution_id, name, version, instance_id, null, is_current, null
 from turn
 union all
 select 2, lock_token, id, work_item, null, null, attempt_count, null, null
@@ -140,12 +140,12 @@ cross join lateral (
     and history.execution_id = t.execution_id
   offset 0
 ) as h
-where t.fresh
+where t.is_current
 union all
 select 4, t.lock_token, k.updated_ms, k.key, k.value, null, null, null, null
 from turn t
 cross join lateral (
   select updated_ms, key, value from {schema}.kv_store where kv_store.instance_id = t.instance_id offset 0
 ) as k
-where t.fresh
+where t.is_current
 order by 1, 3

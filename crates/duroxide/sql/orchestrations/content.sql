@@ -1,6 +1,6 @@
 -- What the turns of instances $2 under tokens $1 need beside their messages: the instance, the
 -- history of its execution, its values; in the parts of `claim.sql`. For turns whose claim saw the
--- store as it was before the turn before them.
+-- store as it was before their previous turn ended.
 -- locks:  nothing
 with turn as materialized (
   select

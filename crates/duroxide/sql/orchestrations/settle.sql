@@ -6,8 +6,8 @@
 -- cancel; $28 to $32 messages (instance, item, visible at, whether a start, whether an event of the
 -- queue).
 -- locks:  the mailbox of $1, then what belongs to it; new mailboxes in the order of their names
--- fences: the token, under the mailbox's lock; settled_token remembers it, so that a second try
---         knows of the first
+-- fences: the token, under the mailbox's lock; settled_token keeps it, so that a second try finds
+--         that the first one succeeded
 with clock as materialized (
   select clock_timestamp() as now
 ), held as materialized (

@@ -1,6 +1,6 @@
--- When each waited kind of turn is due next: what the heartbeat asks. A kind is a range of
--- versions, or any if it is null. A thousand messages are enough to read: with more, a node is at
--- work on them, and claims again by itself.
+-- When each kind of turn that slots wait for is due next; part of the heartbeat. A kind is a range
+-- of versions, or any if it is null. A thousand messages are enough to read: with more, a node is
+-- at work on them, and claims again by itself.
 -- locks:  nothing
 select
   waited.ordinal,

@@ -1,4 +1,4 @@
--- Remove sessions that nobody holds and no activity names.
+-- Remove sessions that no owner holds and no activity names.
 -- locks:  the sessions (skip locked)
 with orphaned as materialized (
   select session_id

@@ -1,7 +1,7 @@
 //! Which activities a worker slot may take.
 //!
-//! Tags and session owner decide; slots that differ in either ask different questions, and only one
-//! of them may be able to serve a row.
+//! Tags and session owner decide. Slots that differ in either have different keys, and perhaps only
+//! one of them may take a row.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::queue::{QueueKey, QueueRequest};
 pub(crate) struct ActivityKey {
     /// Who takes sessions; `None` leaves activities of sessions alone.
     pub(crate) owner: Option<String>,
-    /// Whatever the tag is.
+    /// Activities of every tag, and untagged ones.
     pub(crate) any: bool,
-    /// Those without a tag.
+    /// Activities without a tag.
     pub(crate) untagged: bool,
     tags: BTreeSet<String>,
 }
@@ -38,7 +38,7 @@ impl ActivityKey {
         Some(Self { owner: session.map(|session| session.owner_id.clone()), any, untagged, tags })
     }
 
-    /// Whether both may take the same, but for sessions.
+    /// Whether both may take the same activities, apart from those of sessions.
     pub(crate) fn has_tags_of(&self, other: &Self) -> bool {
         (self.any, self.untagged, &self.tags) == (other.any, other.untagged, &other.tags)
     }

@@ -1,14 +1,14 @@
-//! Whether activities of sessions were about lately.
+//! Whether activities of sessions were due lately.
 //!
-//! Only a hint that saves a statement: the claim that serves all slots at once takes nothing while
-//! such activities are due, so asking it first would be in vain.
+//! It saves a statement and decides nothing: the claim that serves all slots at once takes nothing
+//! while such activities are due, so it is not tried first then.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// For how long it is not asked again.
+/// For how long the claim for all slots is not tried.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]

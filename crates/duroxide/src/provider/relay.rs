@@ -1,8 +1,11 @@
-//! The end of an activity, and the next one for the slot that did it.
+//! Settles an activity, and has the next one ready when the slot asks for it.
 //!
-//! Promises that a settlement which has begun is carried through and rung for, whatever becomes of
-//! its caller; and that an activity taken for a slot that does not come back is given back,
-//! uncounted, after [`HOLD`].
+//! A slot that settles an activity fetches the next at once. A relay therefore takes the next
+//! activity in the statement that settles, and puts it on the shelf for that slot. It exists
+//! because this saves a claim and a turn of the dispatcher for every activity. Promises that a
+//! settlement which has begun is completed and followed by its wake-ups, also when its caller goes
+//! away; and that an activity taken for a slot that does not come back is given back, uncounted,
+//! after [`HOLD`].
 //!
 //! Next: [`crate::activities`].
 
@@ -14,19 +17,19 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::PostgresProvider;
-use crate::activities::{Activities, Relayed, Shelf, WaitingDemand};
+use crate::activities::{Activities, Fetch, Relayed, Shelf};
 use crate::token::nonces;
 use crate::turns::Turns;
 use crate::work_queue::WorkQueue;
 
-/// How long an activity waits for its slot, hidden from everybody else. The slot is on its way: it
+/// How long an activity waits for its slot, hidden from all others. The slot is about to ask: it
 /// has only to be scheduled.
 const HOLD: Duration = Duration::from_millis(10);
 
 impl PostgresProvider {
     pub(super) async fn settle_activity(&self, token: &str, completion: Option<WorkItem>) -> Result<(), ProviderError> {
         let inner = &*self.inner;
-        let Some(asked) = inner.shelf.done(token) else {
+        let Some(fetch) = inner.shelf.done(token) else {
             if inner.activities.queue.settle(token, completion.as_ref()).await? {
                 inner.turns.wake().await;
             }
@@ -38,11 +41,11 @@ impl PostgresProvider {
             shelf: Arc::clone(&inner.shelf),
             end: inner.context.end().clone(),
         };
-        let (tell, told) = oneshot::channel();
-        // Not by the caller, who may go away while the next activity is being taken: nobody would
-        // give it back.
-        inner.context.spawn(relay.run(token.to_owned(), completion, asked, tell));
-        told.await.unwrap_or_else(|_| Err(ProviderError::retryable("ack_work_item", "the provider is closing")))
+        let (reply, replied) = oneshot::channel();
+        // In a task of its own: if the caller went away while the next activity is being taken,
+        // nothing would give that activity back.
+        inner.context.spawn(relay.run(token.to_owned(), completion, fetch, reply));
+        replied.await.unwrap_or_else(|_| Err(ProviderError::retryable("ack_work_item", "the provider is closing")))
     }
 }
 
@@ -58,24 +61,24 @@ impl Relay {
         self,
         token: String,
         completion: Option<WorkItem>,
-        asked: WaitingDemand,
-        tell: oneshot::Sender<Result<(), ProviderError>>,
+        fetch: Fetch,
+        reply: oneshot::Sender<Result<(), ProviderError>>,
     ) {
         let next = nonces(1).remove(0);
-        let relayed = self.activities.queue.relay(&token, completion.as_ref(), &asked, &next).await;
-        let (Relayed { sent, next: task, doubted }, told) = match relayed {
+        let relayed = self.activities.queue.relay(&token, completion.as_ref(), &fetch, &next).await;
+        let (Relayed { sent, next: task, doubted }, settled) = match relayed {
             Ok(relayed) => (relayed, Ok(())),
             Err(error) => (Relayed { doubted: error.is_retryable(), ..Relayed::default() }, Err(error)),
         };
         let is_taken = task.is_some();
         if let Some(task) = task {
-            self.activities.leased(asked.1.lock);
-            self.shelf.put(asked, task);
+            self.activities.leased(fetch.1.lock);
+            self.shelf.put(fetch, task);
         }
         if sent {
             self.turns.wake().await;
         }
-        let is_awaited = tell.send(told).is_ok();
+        let is_awaited = reply.send(settled).is_ok();
         if is_taken && is_awaited {
             let _ = tokio::time::timeout(HOLD, self.end.cancelled()).await;
         }

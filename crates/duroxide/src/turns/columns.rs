@@ -31,7 +31,7 @@ pub(super) struct Columns<'a> {
     values: Values,
     scheduled: Scheduled,
     gone: Gone<'a>,
-    letters: Letters,
+    messages: Messages,
 }
 
 impl<'a> Columns<'a> {
@@ -54,7 +54,7 @@ impl<'a> Columns<'a> {
             values: Values::of(ValueChanges::of(events)),
             scheduled: Scheduled::of(operation, outcome)?,
             gone: Gone::of(&outcome.cancelled),
-            letters: Letters::of(operation, &outcome.messages)?,
+            messages: Messages::of(operation, &outcome.messages)?,
         })
     }
 
@@ -63,12 +63,12 @@ impl<'a> Columns<'a> {
     }
 
     pub(super) fn has_messages(&self) -> bool {
-        !self.letters.texts.is_empty()
+        !self.messages.texts.is_empty()
     }
 
     /// In the statement's order.
     pub(super) fn params<'p>(&'p self, token: &'p TurnToken, outcome: &'p Outcome) -> [Param<'p>; 32] {
-        let Self { values, scheduled, gone, letters, .. } = self;
+        let Self { values, scheduled, gone, messages, .. } = self;
         [
             &token.instance,
             &token.nonce,
@@ -97,11 +97,11 @@ impl<'a> Columns<'a> {
             &gone.instances,
             &gone.executions,
             &gone.ids,
-            &letters.instances,
-            &letters.texts,
-            &letters.visible_at,
-            &letters.starts,
-            &letters.events,
+            &messages.instances,
+            &messages.texts,
+            &messages.visible_at,
+            &messages.starts,
+            &messages.events,
         ]
     }
 }
@@ -190,7 +190,7 @@ impl<'a> Gone<'a> {
 
 /// Messages to add, as columns.
 #[derive(Debug, Default)]
-struct Letters {
+struct Messages {
     instances: Vec<String>,
     texts: Vec<String>,
     visible_at: Vec<Option<f64>>,
@@ -198,17 +198,17 @@ struct Letters {
     events: Vec<bool>,
 }
 
-impl Letters {
+impl Messages {
     fn of(operation: &str, items: &[WorkItem]) -> Result<Self, ProviderError> {
-        let mut letters = Self::default();
+        let mut messages = Self::default();
         for item in items {
             let Some(message) = Message::of(operation, item)? else { continue };
-            letters.instances.push(message.instance);
-            letters.texts.push(message.text);
-            letters.visible_at.push(message.visible_at);
-            letters.starts.push(message.is_start);
-            letters.events.push(message.is_event);
+            messages.instances.push(message.instance);
+            messages.texts.push(message.text);
+            messages.visible_at.push(message.visible_at);
+            messages.starts.push(message.is_start);
+            messages.events.push(message.is_event);
         }
-        Ok(letters)
+        Ok(messages)
     }
 }

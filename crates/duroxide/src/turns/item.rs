@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use super::Turn;
 use crate::number::unsigned;
 
-/// What became of a turn.
+/// What a turn turned out to be.
 #[derive(Debug)]
 pub(crate) enum Understood {
     /// The runtime can take it.
@@ -32,7 +32,9 @@ impl Turn {
     pub(crate) fn understand(&self) -> Understood {
         let (messages, unread) = read_all::<WorkItem>(&self.messages);
         let (history, corrupt) = read_all::<Event>(&self.history);
-        let Some((name, version)) = self.who(&messages, &history) else { return Understood::Unstarted };
+        let Some((name, version)) = self.name_and_version(&messages, &history) else {
+            return Understood::Unstarted;
+        };
         let corrupt = corrupt.map(|error| format!("Failed to deserialize history: {error}"));
         let unread = unread.map(|error| format!("Failed to deserialize a message: {error}"));
         let history_error = corrupt.or(unread);
@@ -53,7 +55,7 @@ impl Turn {
     }
 
     /// Name and version: of the instance, else of its history, else of the message that starts it.
-    fn who(&self, messages: &[WorkItem], history: &[Event]) -> Option<(String, String)> {
+    fn name_and_version(&self, messages: &[WorkItem], history: &[Event]) -> Option<(String, String)> {
         if let Some((name, version)) = &self.instance {
             return Some((name.clone(), version.clone().unwrap_or_else(|| UNKNOWN.to_owned())));
         }

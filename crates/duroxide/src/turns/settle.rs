@@ -2,9 +2,9 @@
 //!
 //! Promises that a turn is committed once: the token is compared under the mailbox's lock, in the
 //! same statement that writes, and a try whose answer was lost recognises its own commit. Refuses
-//! with a permanent error what is no longer ours.
+//! with a permanent error a turn whose lock is no longer ours.
 //!
-//! Next: [`crate::work_queue`], which is rung for what the turn sent.
+//! Next: [`crate::work_queue`], which wakes the fetches for what the turn sent.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) struct Outcome {
     pub(crate) cancelled: Vec<ScheduledActivityIdentifier>,
 }
 
-/// Whom to wake after a turn.
+/// Which fetches to wake after a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     /// Activities were scheduled.
@@ -57,8 +57,8 @@ impl Turns {
         let params = columns.params(&token, &outcome);
         let mut settled = self.store.settle(ACK, &SETTLE_TURN, &params).await?;
         if settled.doubted && settled.rows.first().is_some_and(is_strange) {
-            // The first try was still at work when the second began, and a statement sees what was
-            // there at its begin.
+            // The first try was still running when the second began, and a statement sees only what
+            // was committed before it began.
             settled = Settled { doubted: true, ..self.store.settle(ACK, &SETTLE_TURN, &params).await? };
         }
         let Some(row) = settled.rows.first() else { return Ok(Sent::default()) };
@@ -86,7 +86,7 @@ impl Turns {
         let TurnToken { nonce, instance } = TurnToken::parse(token).ok_or_else(invalid)?;
         let delay = delay.map(seconds);
         let given = self.store.settle(ABANDON, &ABANDON_TURN, &[&instance, &nonce, &delay, &uncounted]).await?;
-        // A second try that finds nothing takes the first for done, so that whoever waits is told.
+        // A second try that finds nothing counts the first as done, so that a wake-up follows.
         if given.rows.is_empty() && !given.doubted { Err(invalid()) } else { Ok(()) }
     }
 
@@ -99,7 +99,7 @@ impl Turns {
     }
 }
 
-/// Neither is the turn ours, nor do we see that it was.
+/// The turn is not ours, and we do not see that it was.
 fn is_strange(row: &Row) -> bool {
     !row.get::<_, bool>("held") && !row.get::<_, bool>("already")
 }

@@ -1,7 +1,8 @@
-//! One look for every fetch that waits.
+//! One claim round for every fetch that waits.
 //!
-//! Groups the demands that ask alike in the same way, and claims for each group at once, in one
-//! statement if it can.
+//! `Claimer` is the source that the dispatcher claims from. It exists to serve many demands with
+//! few statements: demands with equal requests and alike keys form a group, and each group is one
+//! claim, in one statement if the queue can do that.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,29 +28,29 @@ impl<Q: Queue> Source for Claimer<Q> {
     type Lease = Q::Lease;
 
     async fn claim(&self, round: Round<Q::Key, Q::Request>) -> Result<RoundResult<Q::Key, Q::Lease>, RoundFailed> {
-        let mut looked = RoundResult::default();
+        let mut result = RoundResult::default();
         let mut dues: HashMap<Q::Key, Duration> = HashMap::new();
-        for party in parties::<Q>(&round) {
-            let asked: Vec<(&Q::Key, usize)> = party.keys.iter().map(|(key, demands)| (key, demands.len())).collect();
-            let claimed = match self.queue.claim(&asked, &party.ask).await {
+        for group in groups::<Q>(&round) {
+            let wanted: Vec<(&Q::Key, usize)> = group.keys.iter().map(|(key, demands)| (key, demands.len())).collect();
+            let claimed = match self.queue.claim(&wanted, &group.request).await {
                 Ok(claimed) => claimed,
                 Err(ClaimFailed { mut taken, error }) => {
-                    warn!(%error, queue = Q::NAME, "could not look for work");
-                    taken.extend(looked.leases.into_iter().map(|(_, lease)| lease));
+                    warn!(%error, queue = Q::NAME, "could not claim work");
+                    taken.extend(result.leases.into_iter().map(|(_, lease)| lease));
                     self.release(taken).await;
                     return Err(RoundFailed);
                 }
             };
             if claimed.iter().any(|claimed| !claimed.leases.is_empty()) {
-                self.notifier.leased(&EveryKey, party.ask.lock());
+                self.notifier.leased(&EveryKey, group.request.lock());
             }
-            for ((key, demands), claimed) in party.keys.into_iter().zip(claimed) {
-                looked.leases.extend(demands.into_iter().zip(claimed.leases));
+            for ((key, demands), claimed) in group.keys.into_iter().zip(claimed) {
+                result.leases.extend(demands.into_iter().zip(claimed.leases));
                 if claimed.filled {
-                    looked.more.push(key.clone());
+                    result.more.push(key.clone());
                 }
                 if claimed.contended {
-                    looked.contended.push(key.clone());
+                    result.contended.push(key.clone());
                 }
                 if let Some(due) = claimed.due {
                     let soonest = dues.entry(key).or_insert(due);
@@ -57,8 +58,8 @@ impl<Q: Queue> Source for Claimer<Q> {
                 }
             }
         }
-        looked.dues = dues.into_iter().collect();
-        Ok(looked)
+        result.dues = dues.into_iter().collect();
+        Ok(result)
     }
 
     async fn release(&self, leases: Vec<Q::Lease>) {
@@ -70,25 +71,25 @@ impl<Q: Queue> Source for Claimer<Q> {
 }
 
 /// Demands that one claim can serve.
-struct Party<Q: Queue> {
-    ask: Q::Request,
-    /// Who waits under which key; the key that has waited longest first.
+struct Group<Q: Queue> {
+    request: Q::Request,
+    /// The demands under each key; the key that has waited longest first.
     keys: Vec<(Q::Key, Vec<DemandId>)>,
 }
 
-fn parties<Q: Queue>(round: &Round<Q::Key, Q::Request>) -> Vec<Party<Q>> {
-    let mut parties: Vec<Party<Q>> = Vec::new();
-    for asked in &round.waiting {
-        let (key, ask) = (&asked.keys[0], &*asked.request);
-        let fits = |party: &&mut Party<Q>| party.ask == *ask && Q::alike(&party.keys[0].0, key);
-        let Some(party) = parties.iter_mut().find(fits) else {
-            parties.push(Party { ask: ask.clone(), keys: vec![(key.clone(), vec![asked.id])] });
+fn groups<Q: Queue>(round: &Round<Q::Key, Q::Request>) -> Vec<Group<Q>> {
+    let mut groups: Vec<Group<Q>> = Vec::new();
+    for demand in &round.waiting {
+        let (key, request) = (&demand.keys[0], &*demand.request);
+        let fits = |group: &&mut Group<Q>| group.request == *request && Q::alike(&group.keys[0].0, key);
+        let Some(group) = groups.iter_mut().find(fits) else {
+            groups.push(Group { request: request.clone(), keys: vec![(key.clone(), vec![demand.id])] });
             continue;
         };
-        match party.keys.iter_mut().find(|(there, _)| there == key) {
-            Some((_, demands)) => demands.push(asked.id),
-            None => party.keys.push((key.clone(), vec![asked.id])),
+        match group.keys.iter_mut().find(|(there, _)| there == key) {
+            Some((_, demands)) => demands.push(demand.id),
+            None => group.keys.push((key.clone(), vec![demand.id])),
         }
     }
-    parties
+    groups
 }

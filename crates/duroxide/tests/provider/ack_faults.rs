@@ -12,16 +12,16 @@ use crate::fault_harness::{
     woken,
 };
 
-/// Said once on the wire, in the statement whose answer is to be lost.
+/// Sent once, in the statement whose answer is to be lost.
 const MARK: &str = "the-answer-is-lost";
 
-/// A provider whose way to the database can be cut, while the listener's cannot.
+/// A provider whose connections to the database can be cut.
 async fn open_proxied(database: &TestDatabase) -> (FaultProxy, PostgresProvider) {
     let (proxy, url) = database.proxied().await;
     (proxy, proven(PostgresProvider::options().url(url)).await)
 }
 
-/// Ends the first turn with an event that says [`MARK`] and an activity.
+/// Ends the first turn with an event that contains [`MARK`] and an activity.
 async fn end_marked_turn(provider: &PostgresProvider, token: &str) -> Result<(), duroxide::providers::ProviderError> {
     let status = EventKind::CustomStatusUpdated { status: Some(MARK.to_owned()) };
     let history = vec![started("order"), event("order", 2, status)];
@@ -30,8 +30,8 @@ async fn end_marked_turn(provider: &PostgresProvider, token: &str) -> Result<(),
 }
 
 async fn count(database: &TestDatabase, table: &str) -> i64 {
-    let ask = format!("select count(*) from duroxide.{table}");
-    database.client().await.query_one(&ask, &[]).await.expect("rows are counted").get(0)
+    let count = format!("select count(*) from duroxide.{table}");
+    database.client().await.query_one(&count, &[]).await.expect("rows are counted").get(0)
 }
 
 #[tokio::test]
@@ -50,8 +50,8 @@ async fn a_turn_whose_answer_is_lost_after_the_commit_is_one_turn() {
     assert_eq!(provider.get_custom_status("order", 0).await.unwrap(), Some((Some(MARK.to_owned()), 1)));
 }
 
-/// The first try is still at work when the second begins: a second that judged by what it saw when
-/// it began would take the turn for lost, and the runtime would fail the workflow.
+/// The first try is still running when the second begins: if the second trusted what it saw when it
+/// began, it would report the turn as lost, and the runtime would fail the workflow.
 #[tokio::test]
 async fn a_turn_that_is_committed_while_it_is_tried_again_is_one_turn() {
     let database = TestDatabase::new().await;
@@ -62,9 +62,9 @@ async fn a_turn_that_is_committed_while_it_is_tried_again_is_one_turn() {
     let held = holder.transaction().await.unwrap();
     held.execute("select from duroxide.mailbox for update", &[]).await.unwrap();
     let both_wait = async {
-        let ask =
+        let blocked =
             "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-        while watcher.query_one(ask, &[]).await.unwrap().get::<_, i64>(0) < 2 {
+        while watcher.query_one(blocked, &[]).await.unwrap().get::<_, i64>(0) < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         held.rollback().await.unwrap();
@@ -96,7 +96,7 @@ async fn an_activity_whose_answer_is_lost_after_the_commit_is_done_once() {
     assert_eq!(count(&database, "message").await, 1, "the outcome was sent once");
 }
 
-/// Whoever waits must hear of it, although the one who gave it back never heard that he did.
+/// A fetch that waits must be woken, although the provider that gave the turn back got no answer.
 #[tokio::test]
 async fn a_turn_that_is_given_back_wakes_others_when_the_answer_is_lost() {
     let database = TestDatabase::new().await;
@@ -127,8 +127,8 @@ async fn an_activity_that_is_given_back_wakes_others_when_the_answer_is_lost() {
     .await;
 }
 
-/// The sender is told that it may have failed; it has not, and nobody waits for a heartbeat to find
-/// out.
+/// The sender gets an error although the message was stored. The message wakes a fetch at once, not
+/// with the next heartbeat.
 #[tokio::test]
 async fn a_message_whose_answer_is_lost_wakes_nevertheless() {
     let database = TestDatabase::new().await;
@@ -145,7 +145,7 @@ async fn a_message_whose_answer_is_lost_wakes_nevertheless() {
 
 /// A serialization failure.
 const COLLIDED: &str = "40001";
-/// What a server says that accepts no writes.
+/// The code of a server that accepts no writes.
 const READ_ONLY: &str = "25006";
 
 /// Refuses the first `times` histories that are written, with this SQLSTATE.
@@ -177,8 +177,7 @@ async fn a_turn_that_is_refused_for_a_moment_is_tried_again_and_committed_once()
     assert_eq!(tries, 4);
 }
 
-/// Sessions on the demoted server answer and refuse every write, and whoever asks for another one
-/// finds no primary yet.
+/// Sessions on the demoted server refuse every write, and a new connection finds no primary yet.
 #[tokio::test]
 async fn a_turn_that_ends_during_a_failover_is_waited_out() {
     let database = TestDatabase::new().await;

@@ -3,7 +3,7 @@
 use reveille_testkit::{TestCluster, connect};
 use tokio_postgres::Client;
 
-/// A server of a test's own; what it was asked can be counted.
+/// A server of a test's own, whose statements can be counted.
 pub(crate) struct Counted {
     cluster: TestCluster,
     admin: Client,
@@ -26,19 +26,19 @@ impl Counted {
         self.admin.batch_execute("select pg_stat_statements_reset()").await.expect("counts can be reset");
     }
 
-    /// How often somebody looked for turns in `schema`.
-    pub(crate) async fn looks(&self, schema: &str) -> i64 {
+    /// How often turns were claimed in `schema`.
+    pub(crate) async fn turn_claims(&self, schema: &str) -> i64 {
         let claim = format!("%{schema}%.mailbox%skip locked%");
         self.count("query ilike $1", &claim).await
     }
 
-    /// How often somebody looked for activities in `schema`.
-    pub(crate) async fn activity_looks(&self, schema: &str) -> i64 {
+    /// How often activities were claimed in `schema`.
+    pub(crate) async fn activity_claims(&self, schema: &str) -> i64 {
         let claim = format!("%{schema}%.activity%skip locked%contended%");
         self.count("query ilike $1", &claim).await
     }
 
-    /// How often somebody read a history in `schema`, and nothing else.
+    /// How often a history was read in `schema` by a statement of its own.
     pub(crate) async fn reads(&self, schema: &str) -> i64 {
         let read = format!("select event_id%{schema}%.history%");
         self.count("query ilike $1", &read).await

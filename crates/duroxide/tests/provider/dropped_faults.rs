@@ -1,4 +1,4 @@
-//! Callers that go away, and rows that somebody else holds for a moment.
+//! Callers that go away, and rows that another transaction holds for a moment.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio_postgres::Client;
 
 use crate::fault_harness::{Due, LONG, WAIT, activity, open, start, take_activity, take_turn, woken};
 
-/// How many statements wait for a lock that somebody else has.
+/// How many statements wait for a lock that another transaction has.
 async fn blocked(client: &Client) -> i64 {
-    let ask = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-    client.query_one(ask, &[]).await.expect("sessions are counted").get(0)
+    let count = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    client.query_one(count, &[]).await.expect("sessions are counted").get(0)
 }
 
 async fn until_blocked(client: &Client, wanted: i64) {
@@ -114,9 +114,9 @@ async fn after_many_dropped_fetches_nothing_is_locked_and_no_connection_is_lost(
     tokio::time::timeout(Duration::from_secs(20), all_gone).await.expect("every connection is closed");
 }
 
-/// Whoever held it announces nothing when he rolls back.
+/// A transaction that rolls back announces nothing.
 #[tokio::test]
-async fn a_turn_that_somebody_held_and_gave_up_is_fetched_soon() {
+async fn a_turn_that_another_transaction_held_and_gave_up_is_fetched_soon() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
     let mut holder = database.client().await;
@@ -129,7 +129,7 @@ async fn a_turn_that_somebody_held_and_gave_up_is_fetched_soon() {
 }
 
 #[tokio::test]
-async fn an_activity_that_somebody_held_and_gave_up_is_fetched_soon() {
+async fn an_activity_that_another_transaction_held_and_gave_up_is_fetched_soon() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
     let mut holder = database.client().await;

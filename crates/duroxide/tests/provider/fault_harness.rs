@@ -10,9 +10,9 @@ use tokio_postgres::Client;
 
 /// How late a fetch may be on a machine that tests share.
 pub(crate) const LATE: Duration = Duration::from_millis(500);
-/// How long fetches wait: nothing in these tests is explained by its end.
+/// How long fetches wait: too long for its end to explain anything in these tests.
 pub(crate) const WAIT: Duration = Duration::from_secs(60);
-/// A lock that nobody lives to see the end of.
+/// A lock that outlasts every test.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
 /// A provider with a database, as one program has it.
@@ -25,7 +25,8 @@ pub(crate) async fn open_with(database: &TestDatabase, config: LongPollConfig) -
     proven(PostgresProvider::options().url(database.url()).long_poll(config)).await
 }
 
-/// Opens a provider and waits for its first echo: from there on, nothing but rings explains a wake.
+/// Opens a provider and waits for the first echo of its listener: from there on, a fetch claims
+/// only after a wake-up.
 pub(crate) async fn proven(options: PostgresProviderOptions) -> PostgresProvider {
     let provider = options.open().await.expect("a provider opens");
     // Starts the listener.
@@ -103,7 +104,7 @@ pub(crate) fn started(instance: &str) -> Event {
     event(instance, 1, kind)
 }
 
-/// What the runtime says about an instance after its first turn.
+/// What the runtime records about an instance after its first turn.
 pub(crate) fn about_order() -> ExecutionMetadata {
     ExecutionMetadata {
         orchestration_name: Some("Order".to_owned()),
@@ -126,7 +127,7 @@ pub(crate) async fn end_turn(
 /// When work becomes visible. Nothing may come before that.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Due {
-    /// As soon as it is done what makes it visible.
+    /// As soon as the act that makes it visible is done.
     Now,
     /// So long after that.
     In(Duration),
@@ -149,8 +150,8 @@ pub(crate) async fn woken<T>(
 ) {
     let client = database.client().await;
     let acting = async {
-        // Until the fetch has looked and sleeps; a fetch that had not would find the work even
-        // sooner.
+        // Until the fetch has claimed once and sleeps; a fetch that had not would find the work
+        // even sooner.
         tokio::time::sleep(Duration::from_millis(150)).await;
         let began = clock(&client).await;
         act.await;
@@ -164,7 +165,7 @@ pub(crate) async fn woken<T>(
         Due::In(delay) => (began + delay, acted + delay),
         Due::At(time) => (time, time),
     };
-    // Read before and after it: a clock that is read needs no allowance.
+    // The clock was read before and after the act, so no tolerance is needed.
     let early = earliest.duration_since(at).unwrap_or_default();
     assert!(early.is_zero(), "{early:?} before it was due");
     let late = at.duration_since(latest).unwrap_or_default();

@@ -57,8 +57,8 @@ async fn a_turn_that_is_given_back_with_a_delay_wakes_after_it() {
     .await;
 }
 
-/// Otherwise a look between two of them takes the order and leaves its cancellation for a turn that
-/// never comes.
+/// Otherwise a claim between two of them takes the order and leaves its cancellation for a turn
+/// that never comes.
 #[tokio::test]
 async fn what_was_taken_together_comes_back_at_one_moment() {
     let database = TestDatabase::new().await;

@@ -1,4 +1,4 @@
-//! What one program tells the others.
+//! The hints that one program sends to the others.
 
 use std::time::Duration;
 
@@ -10,41 +10,41 @@ use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 use crate::fault_harness::{activity, open, start};
 
-/// Hears every hint of a database.
-struct Ear {
-    heard: Receiver<String>,
+/// Receives every hint of a database.
+struct HintReceiver {
+    hints: Receiver<String>,
     _client: Client,
     _reading: JoinSet<()>,
 }
 
-impl Ear {
-    async fn on(database: &TestDatabase, name: &str) -> Self {
+impl HintReceiver {
+    async fn on(database: &TestDatabase, channel_name: &str) -> Self {
         let (client, mut wire) =
-            tokio_postgres::connect(&database.url(), NoTls).await.expect("the server accepts an ear");
-        let (tell, heard) = channel(64);
+            tokio_postgres::connect(&database.url(), NoTls).await.expect("the server accepts a connection");
+        let (sender, hints) = channel(64);
         let mut reading = JoinSet::new();
         reading.spawn(async move {
             while let Some(Ok(message)) = std::future::poll_fn(|context| wire.poll_message(context)).await {
-                if let AsyncMessage::Notification(said) = message {
-                    let _ = tell.send(said.payload().to_owned()).await;
+                if let AsyncMessage::Notification(notification) = message {
+                    let _ = sender.send(notification.payload().to_owned()).await;
                 }
             }
         });
-        client.batch_execute(&format!("listen {name}")).await.expect("it listens");
-        Self { heard, _client: client, _reading: reading }
+        client.batch_execute(&format!("listen {channel_name}")).await.expect("it listens");
+        Self { hints, _client: client, _reading: reading }
     }
 
-    /// The line about `queue`, as soon as somebody says it.
+    /// The line about `queue`, as soon as it arrives.
     async fn until(&mut self, queue: &str) -> String {
         let found = tokio::time::timeout(Duration::from_secs(20), async {
             loop {
-                let said = self.heard.recv().await.expect("the ear hears as long as the test runs");
-                if let Some(line) = said.lines().find(|line| line.starts_with(queue)) {
+                let hint = self.hints.recv().await.expect("hints are received as long as the test runs");
+                if let Some(line) = hint.lines().find(|line| line.starts_with(queue)) {
                     return line.to_owned();
                 }
             }
         });
-        found.await.expect("somebody says it")
+        found.await.expect("a hint about the queue arrives")
     }
 }
 
@@ -52,16 +52,16 @@ impl Ear {
 async fn messages_and_activities_are_announced_to_other_programs_and_delays_with_their_delay() {
     let database = TestDatabase::new().await;
     let (here, _there) = (open(&database).await, open(&database).await);
-    let mut ear = Ear::on(&database, here.database().hint_channel()).await;
+    let mut hints = HintReceiver::on(&database, here.database().hint_channel()).await;
 
     here.enqueue_for_orchestrator(start("order"), None).await.unwrap();
-    assert_eq!(ear.until("duroxide-turns-").await, "duroxide-turns-duroxide all");
+    assert_eq!(hints.until("duroxide-turns-").await, "duroxide-turns-duroxide all");
 
     here.enqueue_for_worker(activity(None)).await.unwrap();
-    assert_eq!(ear.until("duroxide-activities-").await, "duroxide-activities-duroxide all");
+    assert_eq!(hints.until("duroxide-activities-").await, "duroxide-activities-duroxide all");
 
     here.enqueue_for_orchestrator(start("later"), Some(Duration::from_secs(60))).await.unwrap();
-    let line = ear.until("duroxide-turns-").await;
+    let line = hints.until("duroxide-turns-").await;
     let delay_ms: u64 = line.strip_prefix("duroxide-turns-duroxide all ").unwrap().parse().unwrap();
     assert!((50_000..=60_000).contains(&delay_ms), "{delay_ms}");
 }
@@ -73,9 +73,9 @@ async fn no_table_has_a_trigger() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
 
-    let ask = "select count(*) from pg_trigger t join pg_class c on c.oid = t.tgrelid
+    let count = "select count(*) from pg_trigger t join pg_class c on c.oid = t.tgrelid
          where not t.tgisinternal and c.relnamespace = $1::text::regnamespace";
-    let triggers: i64 = database.client().await.query_one(ask, &[&provider.schema_name()]).await.unwrap().get(0);
+    let triggers: i64 = database.client().await.query_one(count, &[&provider.schema_name()]).await.unwrap().get(0);
 
     assert_eq!(triggers, 0);
 }

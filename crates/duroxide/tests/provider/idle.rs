@@ -16,7 +16,7 @@ const BEAT: Duration = Duration::from_millis(500);
 async fn beats(database: &Database, more: u64) -> u64 {
     let wanted = database.wake_figures().beats + more;
     while database.wake_figures().beats < wanted {
-        tokio::time::sleep(Duration::from_millis(5)).await; // tidy: sleep because a beat rings nobody
+        tokio::time::sleep(Duration::from_millis(5)).await; // tidy: sleep because a beat sends no event
     }
     database.wake_figures().beats
 }

@@ -1,4 +1,4 @@
-//! Two programs, and a connection that brings hints and is lost.
+//! Two programs, and a LISTEN connection that is lost.
 
 use std::time::Duration;
 
@@ -46,7 +46,8 @@ async fn a_program_that_dies_leaves_its_turn_to_the_other_when_the_lock_ends() {
     woken(&database, Due::At(since + SECOND * 2), take_turn(&there, LONG, WAIT), async {}).await;
 }
 
-/// No session can be opened meanwhile, so that neither a hint nor the way back explains it.
+/// No session can be opened meanwhile, so that neither a hint nor a new listener brings the
+/// message.
 #[tokio::test]
 async fn a_message_sent_while_the_listener_is_gone_is_found() {
     let database = TestDatabase::new().await;
@@ -56,7 +57,7 @@ async fn a_message_sent_while_the_listener_is_gone_is_found() {
     let (admin, elsewhere) =
         (database.client().await, connect(&database.url().replace(database.name(), "postgres")).await);
     there.enqueue_for_orchestrator(start("first"), None).await.unwrap();
-    assert!(take_turn(&here, LONG, WAIT).await.is_some(), "and its hints have a way already");
+    assert!(take_turn(&here, LONG, WAIT).await.is_some(), "and its hints arrive already");
     let terminate = "select pg_terminate_backend(pid, 20000) from pg_stat_activity
          where datname = current_database() and application_name like '% listen'";
     let accept = async |accept: bool| {

@@ -1,4 +1,4 @@
-//! How many connections the constructors of the seeds allow.
+//! How many connections the constructors of `duroxide-pg` allow.
 
 use std::future::poll_fn;
 use std::process::Command;
@@ -8,7 +8,7 @@ use reveille::database::{Pooled, Statement};
 use reveille_duroxide::PostgresProvider;
 use reveille_testkit::TestDatabase;
 
-const THIS_TEST: &str = "pool::the_environment_limits_the_connections_of_the_seeds_constructors";
+const THIS_TEST: &str = "pool::the_environment_limits_the_connections_of_the_constructors_of_duroxide_pg";
 const PLACE: &str = "REVEILLE_TEST_PLACE_OF_WORK";
 
 static SESSION: Statement = Statement { name: "test/session", sql: "select pg_backend_pid()", types: &[] };
@@ -35,7 +35,7 @@ async fn two_are_all(url: &str) -> bool {
 }
 
 /// Where the database is, if this process was started by the test.
-#[expect(clippy::disallowed_methods, reason = "how a test tells the program it starts what it is")]
+#[expect(clippy::disallowed_methods, reason = "how the program that a test starts learns what it is")]
 fn place_of_work() -> Option<String> {
     std::env::var(PLACE).ok()
 }
@@ -43,7 +43,7 @@ fn place_of_work() -> Option<String> {
 /// The environment is a process's own, so the one with the limit is another process: this test
 /// again.
 #[tokio::test]
-async fn the_environment_limits_the_connections_of_the_seeds_constructors() {
+async fn the_environment_limits_the_connections_of_the_constructors_of_duroxide_pg() {
     if let Some(url) = place_of_work() {
         assert!(two_are_all(&url).await);
         return;

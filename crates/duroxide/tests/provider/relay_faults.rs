@@ -1,4 +1,4 @@
-//! The next activity comes with the end of the one before, and nobody else waits for it long if its
+//! The next activity comes with the settlement of the one before, and is soon free again if its
 //! slot does not come.
 
 use std::time::{Duration, Instant};
@@ -34,9 +34,9 @@ async fn soon(provider: &PostgresProvider, lock: Duration) -> u32 {
 }
 
 async fn until_one_waits_for_a_lock(client: &Client) {
-    let ask = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    let count = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
     let reached = async {
-        while client.query_one(ask, &[]).await.expect("sessions are counted").get::<_, i64>(0) != 1 {
+        while client.query_one(count, &[]).await.expect("sessions are counted").get::<_, i64>(0) != 1 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -45,7 +45,7 @@ async fn until_one_waits_for_a_lock(client: &Client) {
 
 /// Half of them may be late on a machine that tests share.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slot_that_goes_from_activity_to_activity_neither_looks_nor_reads_for_each() {
+async fn a_slot_that_goes_from_activity_to_activity_neither_claims_nor_reads_for_each() {
     const MANY: i64 = 40;
     let server = Counted::start().await;
     let provider = proven(PostgresProvider::options().url(server.url())).await;
@@ -67,8 +67,8 @@ async fn a_slot_that_goes_from_activity_to_activity_neither_looks_nor_reads_for_
     });
     slot.join_next().await.unwrap().unwrap();
 
-    let (looks, reads) = (server.activity_looks("duroxide").await, server.reads("duroxide").await);
-    assert!(looks <= MANY / 2, "{looks} looks for {MANY} activities");
+    let (claims, reads) = (server.activity_claims("duroxide").await, server.reads("duroxide").await);
+    assert!(claims <= MANY / 2, "{claims} claims for {MANY} activities");
     assert!(reads <= MANY / 2, "{reads} reads for {MANY} activities");
 }
 
@@ -84,7 +84,7 @@ async fn an_activity_whose_slot_does_not_come_wakes_the_other_program_uncounted(
 }
 
 #[tokio::test]
-async fn a_slot_that_asks_otherwise_than_before_is_given_it_too() {
+async fn a_slot_that_fetches_otherwise_than_before_gets_it_too() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
     let token = first_of_two(&provider).await;
@@ -108,7 +108,7 @@ async fn a_provider_that_closes_gives_it_back_first() {
 }
 
 #[tokio::test]
-async fn an_ack_whose_caller_goes_away_is_carried_through_and_keeps_nothing() {
+async fn an_ack_whose_caller_goes_away_is_completed_and_keeps_nothing() {
     let database = TestDatabase::new().await;
     let provider = open(&database).await;
     let (mut holder, watcher) = (database.client().await, database.client().await);
@@ -141,7 +141,7 @@ async fn an_activity_that_was_taken_by_a_try_whose_answer_was_lost_is_given_back
     assert_eq!(soon(&other, LONG).await, 1);
 }
 
-/// Whoever owns a session must not be passed over for what came later and is of no session.
+/// Otherwise the owner of a session would be passed over for later activities of no session.
 #[tokio::test]
 async fn while_an_activity_of_a_session_is_due_nothing_later_is_taken_before_it() {
     let database = TestDatabase::new().await;

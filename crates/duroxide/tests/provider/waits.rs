@@ -1,4 +1,4 @@
-//! How fetches wait, and who is woken.
+//! How fetches wait, and which of them are woken.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -46,8 +46,8 @@ async fn a_timer_wakes_a_fetch_at_its_time_and_not_before() {
     let token = take_turn(&provider, LONG, WAIT).await.unwrap();
     let client = database.client().await;
     let clock = async || -> i64 {
-        let ask = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
-        client.query_one(ask, &[]).await.unwrap().get(0)
+        let now = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+        client.query_one(now, &[]).await.unwrap().get(0)
     };
     let due_ms = clock().await + 700;
     let timer = WorkItem::TimerFired {
@@ -65,11 +65,12 @@ async fn a_timer_wakes_a_fetch_at_its_time_and_not_before() {
     assert!((0..500).contains(&late_ms), "{late_ms} ms late");
 }
 
-/// How many looks ten messages cost, one after the other, while twenty fetches wait on each node.
-async fn looks_for_ten_messages(nodes: usize) -> i64 {
+/// How many claim rounds ten messages cost, one after the other, while twenty fetches wait on each
+/// node.
+async fn rounds_for_ten_messages(nodes: usize) -> i64 {
     let server = Counted::start().await;
-    // On a machine so busy that a woken dispatcher comes late, it would look by itself for a while:
-    // that is not counted here.
+    // On a machine so busy that a woken dispatcher comes late, it would begin fallback polling:
+    // those rounds are not counted here.
     let config = LongPollConfig { causes: FallbackCauses::NONE, notify_delivery_timeout: WAIT, ..LongPollConfig::on() };
     let mut providers = Vec::new();
     for _ in 0..nodes {
@@ -88,7 +89,7 @@ async fn looks_for_ten_messages(nodes: usize) -> i64 {
         providers[number % nodes].enqueue_for_orchestrator(item, None).await.expect("a message can be sent");
         fetches.join_next().await.expect("a fetch waits").expect("and gets it");
     };
-    // When these have been taken, everybody else has looked and sleeps.
+    // When these have been taken, all other fetches have claimed once and sleep.
     for number in 0..2 {
         send(number).await;
     }
@@ -98,23 +99,23 @@ async fn looks_for_ten_messages(nodes: usize) -> i64 {
         send(number).await;
     }
 
-    server.looks("duroxide").await
+    server.turn_claims("duroxide").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_costs_one_look_however_many_fetches_wait() {
-    let looks = looks_for_ten_messages(1).await;
+async fn a_message_costs_one_claim_round_however_many_fetches_wait() {
+    let rounds = rounds_for_ten_messages(1).await;
 
-    assert!((10..=12).contains(&looks), "{looks} looks for ten messages");
+    assert!((10..=12).contains(&rounds), "{rounds} claim rounds for ten messages");
 }
 
-/// One on each node; and one more on the node that met the other at the row, for that one might
-/// have given it up.
+/// One on each node; and one more on the node that found the row locked by the other, which might
+/// have given it back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_costs_each_of_two_nodes_one_look_and_one_more_where_they_meet() {
-    let looks = looks_for_ten_messages(2).await;
+async fn a_message_costs_each_of_two_nodes_one_claim_round_and_one_more_where_they_meet() {
+    let rounds = rounds_for_ten_messages(2).await;
 
-    assert!((10..=33).contains(&looks), "{looks} looks for ten messages on two nodes");
+    assert!((10..=33).contains(&rounds), "{rounds} claim rounds for ten messages on two nodes");
 }
 
 /// How many claim rounds one message costs while eight fetches wait; at least `expected` are waited
@@ -128,7 +129,7 @@ async fn rounds_for_one_message(policy: Policy, expected: i64) -> i64 {
     loop {
         server.forget().await;
         assert_eq!(take_turn(&provider, LONG, Duration::from_millis(1)).await, None);
-        if server.looks("duroxide").await == 0 {
+        if server.turn_claims("duroxide").await == 0 {
             break;
         }
     }
@@ -142,11 +143,11 @@ async fn rounds_for_one_message(policy: Policy, expected: i64) -> i64 {
 
     provider.enqueue_for_orchestrator(start("order"), None).await.expect("a message can be sent");
     assert!(matches!(fetches.join_next().await, Some(Ok(Ok(Some(_))))), "a fetch gets it");
-    let all_rounds = async { while server.looks("duroxide").await < expected {} };
+    let all_rounds = async { while server.turn_claims("duroxide").await < expected {} };
     tokio::time::timeout(WAIT / 2, all_rounds).await.expect("as many rounds as the policy says");
     provider.close().await;
 
-    server.looks("duroxide").await
+    server.turn_claims("duroxide").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -200,21 +201,21 @@ async fn both_policies_bring_every_message_to_one_fetch() {
     }
 }
 
-/// The runtime's defaults ask for 30 s; whoever chose a constructor of the seed relies on being
-/// answered at once.
+/// The runtime's default wait is 30 s; a program that uses these constructors relies on an answer
+/// at once.
 #[tokio::test]
-async fn the_seeds_constructors_wait_only_when_they_say_so() {
+async fn the_constructors_of_duroxide_pg_wait_only_when_their_name_says_so() {
     let database = TestDatabase::new().await;
     let url = database.url();
-    let looking = [
+    let polling = [
         PostgresProvider::new(&url).await.unwrap(),
-        PostgresProvider::new_with_schema(&url, Some("looking")).await.unwrap(),
+        PostgresProvider::new_with_schema(&url, Some("polling")).await.unwrap(),
     ];
-    for provider in looking {
+    for provider in polling {
         let began = Instant::now();
         assert_eq!(take_turn(&provider, LONG, WAIT).await, None);
         assert!(began.elapsed() < WAIT / 4);
-        assert!(!provider.database().link().is_proven(), "nobody listens");
+        assert!(!provider.database().link().is_proven(), "there is no listener");
     }
 
     let waiting = [

@@ -20,10 +20,10 @@ fn every_function_of_the_suite_is_a_test_here() {
 
 /// Where the source of the suite is.
 fn suite() -> PathBuf {
-    let mut ask = Command::new(env!("CARGO"));
+    let mut metadata = Command::new(env!("CARGO"));
     // Without a platform it would want the source of crates that only other systems need.
-    ask.args(["metadata", "--format-version", "1", "--offline", "--filter-platform", &host()]);
-    let answer = ask.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo answers");
+    metadata.args(["metadata", "--format-version", "1", "--offline", "--filter-platform", &host()]);
+    let answer = metadata.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo answers");
     let answer: serde_json::Value = serde_json::from_slice(&answer.stdout).expect("cargo speaks JSON");
     let packages = answer["packages"].as_array().expect("cargo lists packages");
     let duroxide = packages.iter().find(|package| package["name"] == "duroxide").expect("duroxide is among them");

@@ -16,16 +16,16 @@ use tokio_postgres::Client;
 
 /// One database for the whole suite: providers with different schemas must not disturb each other.
 static DATABASE: OnceCell<TestDatabase> = OnceCell::const_new();
-/// Whoever runs holds it; a function that needs the machine for itself holds it alone.
+/// Every running function holds it; one that needs the machine for itself holds it alone.
 static MACHINE: RwLock<()> = RwLock::const_new(());
 /// The number of the next schema.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
 pub(crate) struct Factory {
     config: LongPollConfig,
-    /// A way through a transaction pooler, instead of a database of the provider's own.
+    /// A database behind a transaction pooler, instead of one of the provider's own.
     pooled: Option<(Database, Pooler)>,
-    /// The latest is what the suite asks about.
+    /// The schema of the latest provider, which is the one that the suite examines.
     schema: Mutex<String>,
 }
 
@@ -88,7 +88,7 @@ where
     each_mode(run).await;
 }
 
-/// Runs it with both kinds side by side, and says which kind failed.
+/// Runs it with both kinds side by side, and shows which kind failed.
 async fn each_mode<R>(run: impl Fn(Factory) -> R)
 where
     R: Future<Output = ()> + Send + 'static,
@@ -99,10 +99,10 @@ where
     let mut failed = Vec::new();
     while let Some(end) = modes.join_next().await {
         if let Err(error) = end {
-            failed.push(if error.id() == short { "looking once" } else { "waiting" });
+            failed.push(if error.id() == short { "claim once" } else { "wait" });
         }
     }
-    assert!(failed.is_empty(), "failed with fetches that are {}", failed.join(" and "));
+    assert!(failed.is_empty(), "failed with fetches that {}", failed.join(" and "));
 }
 
 #[async_trait]
@@ -126,8 +126,8 @@ impl ProviderFactory for Factory {
 
     async fn get_max_attempt_count(&self, instance: &str) -> u32 {
         let table = self.table("message");
-        let ask = format!("select coalesce(max(attempt_count), 0) from {table} where instance_id = $1");
-        let row = self.client().await.query_one(&ask, &[&instance]).await.expect("attempts can be read");
+        let read = format!("select coalesce(max(attempt_count), 0) from {table} where instance_id = $1");
+        let row = self.client().await.query_one(&read, &[&instance]).await.expect("attempts can be read");
         u32::try_from(row.get::<_, i32>(0)).expect("attempts are not negative")
     }
 }

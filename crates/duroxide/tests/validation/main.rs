@@ -1,6 +1,6 @@
-//! duroxide's own validation suite: every function of it, one test each. Each runs twice, side by
-//! side because most of its time is spent asleep: with fetches that look once, and with fetches
-//! that wait. A new version of duroxide with more functions fails [`complete`].
+//! duroxide's own validation suite: every function of it, one test each. Each runs twice: with
+//! fetches that claim once, and with fetches that wait; side by side, because most of the time is
+//! spent asleep. A new version of duroxide with more functions fails [`complete`].
 
 /// Declares the tests of the listed functions, and the list itself.
 macro_rules! validations {

@@ -32,8 +32,8 @@ impl Program {
         // The same test again, which finds in its environment that it is to work.
         command.args([THIS_TEST, "--exact", "--nocapture"]).env(PLACE, url);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let said = BufReader::new(process.stdout.take().expect("its output is piped")).lines();
-        let ready = said.map_while(Result::ok).any(|line| line.contains("at work"));
+        let output = BufReader::new(process.stdout.take().expect("its output is piped")).lines();
+        let ready = output.map_while(Result::ok).any(|line| line.contains("at work"));
         assert!(ready, "the program did not begin to work");
         Self { process }
     }
@@ -53,7 +53,7 @@ impl Drop for Program {
 }
 
 /// Where to work, if this process was started by [`Program::start`].
-#[expect(clippy::disallowed_methods, reason = "how a test tells the program it starts what it is")]
+#[expect(clippy::disallowed_methods, reason = "how the program that a test starts learns what it is")]
 fn place_of_work() -> Option<String> {
     std::env::var(PLACE).ok()
 }
@@ -68,8 +68,8 @@ async fn work(url: &str) {
     let _ = gone.await;
 }
 
-async fn number(client: &Client, ask: &str) -> i64 {
-    client.query_one(ask, &[]).await.expect("the database answers").get(0)
+async fn number(client: &Client, query: &str) -> i64 {
+    client.query_one(query, &[]).await.expect("the database answers").get(0)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,6 +112,6 @@ async fn orders_survive_a_program_that_is_killed_again_and_again_and_none_is_don
     assert!(again <= KILLS * SLOTS, "{again} steps were done again after {KILLS} kills");
     assert!(number(&admin, "select count(distinct process) from ledger").await > KILLS, "every program worked");
     assert_eq!(number(&admin, "select count(*) from duroxide.activity").await, 0, "nothing is left to do");
-    assert_eq!(number(&admin, "select count(*) from duroxide.message").await, 0, "nothing is left to say");
+    assert_eq!(number(&admin, "select count(*) from duroxide.message").await, 0, "nothing is left to deliver");
     assert_eq!(number(&admin, COMPLETED).await, i64::try_from(begun * 2).unwrap(), "{} and the others", name(0));
 }

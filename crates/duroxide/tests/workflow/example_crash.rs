@@ -19,19 +19,19 @@ fn program() -> PathBuf {
     program
 }
 
-/// Runs the example until it says `last` or ends, and returns what it said.
+/// Runs the example until it prints `last` or ends, and returns what it printed.
 fn run(dir: &Path, last: Option<&str>) -> (Vec<String>, Child) {
     let mut child = Command::new(program()).arg(dir).stdout(Stdio::piped()).spawn().expect("the example starts");
     let out = BufReader::new(child.stdout.take().expect("its output is piped"));
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     for line in out.lines().map_while(Result::ok) {
         let done = last.is_some_and(|last| line.contains(last));
-        said.push(line);
+        printed.push(line);
         if done {
             break;
         }
     }
-    (said, child)
+    (printed, child)
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn the_order_of_the_example_is_resumed_after_kill_9_and_each_step_is_done_once()
     let open = Command::new("chmod").arg("711").arg(dir.path()).status();
     assert!(open.is_ok_and(|status| status.success()));
 
-    let (mut said, mut child) = run(dir.path(), Some("waits for the courier"));
+    let (mut printed, mut child) = run(dir.path(), Some("waits for the courier"));
     child.kill().expect("a process can be killed");
     child.wait().expect("and ends");
     let (rest, mut child) = run(dir.path(), None);
@@ -48,10 +48,10 @@ fn the_order_of_the_example_is_resumed_after_kill_9_and_each_step_is_done_once()
 
     assert!(ended.success(), "{rest:#?}");
     assert!(rest.iter().any(|line| line.contains("is under way")), "it is resumed: {rest:#?}");
-    said.extend(rest);
+    printed.extend(rest);
     for step in ["reserved", "charged", "packed", "handed over", "thanked"] {
-        let times = said.iter().filter(|line| line.contains(step) && line.contains("(process ")).count();
-        assert_eq!(times, 1, "{step}: {said:#?}");
+        let times = printed.iter().filter(|line| line.contains(step) && line.contains("(process ")).count();
+        assert_eq!(times, 1, "{step}: {printed:#?}");
     }
-    assert!(said.last().is_some_and(|line| line.contains("complete")), "{said:#?}");
+    assert!(printed.last().is_some_and(|line| line.contains("complete")), "{printed:#?}");
 }

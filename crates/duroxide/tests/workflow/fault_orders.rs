@@ -1,5 +1,5 @@
 //! An order: three steps, a pause, and a workflow of its own for the parcel. Every step that runs
-//! is written down.
+//! is recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) const STEPS: usize = 4;
 /// How long a test waits for an order.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Where steps are written down: `instance/step`.
+/// Where steps are recorded: `instance/step`.
 #[derive(Clone)]
 pub(crate) enum Ledger {
     /// In this process.
@@ -90,7 +90,7 @@ pub(crate) async fn begin(client: &Client, number: usize) {
     client.start_orchestration(&name(number), "Order", name(number)).await.expect("an order can be started");
 }
 
-/// Waits until the order is complete, and checks that its history tells of each thing once.
+/// Waits until the order is complete, and checks that its history has each event once.
 pub(crate) async fn check_complete(client: &Client, number: usize) {
     let name = name(number);
     let status = client.wait_for_orchestration(&name, PATIENCE).await.expect("the order ends");

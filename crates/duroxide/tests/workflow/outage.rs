@@ -77,8 +77,8 @@ async fn an_order_goes_on_when_the_answers_to_its_commits_are_lost() {
     working.shutdown(None).await;
 }
 
-/// Longer than the runtime's own patience of 0.3 s, within the lock's time or not: an outage is no
-/// failure of an order.
+/// Longer than the 0.3 s for which the runtime itself tries, within the lock's time or not: an
+/// outage is no failure of an order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orders_survive_a_database_that_cannot_be_reached_for_longer_than_a_lock() {
     let database = TestDatabase::new().await;

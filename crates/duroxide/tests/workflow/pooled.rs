@@ -27,7 +27,7 @@ async fn order(options: DatabaseOptions) -> Database {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn orders_run_behind_a_pooler_with_a_direct_way_for_listen() {
+async fn orders_run_behind_a_pooler_with_a_direct_connection_for_listen() {
     let test = TestDatabase::new().await;
     let Some(pooler) = Pooler::before(&test, 4, LoginSettings::Refused) else { return };
 
@@ -37,7 +37,7 @@ async fn orders_run_behind_a_pooler_with_a_direct_way_for_listen() {
     database.close().await;
 }
 
-/// Nobody is told of anything; what is ready is found by watching.
+/// No hint arrives; fallback polling finds what is ready.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orders_run_where_listen_cannot_work() {
     let test = TestDatabase::new().await;

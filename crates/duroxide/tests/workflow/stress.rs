@@ -1,4 +1,4 @@
-//! duroxide's own stress test, briefly. Figures are the bench's business.
+//! duroxide's own stress test, for a short time. The bench measures figures.
 
 use std::sync::Arc;
 

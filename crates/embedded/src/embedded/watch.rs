@@ -76,7 +76,7 @@ pub(super) fn watch(
                     (current, pause) = (joined.supervisor, FIRST_PAUSE);
                 }
                 Err(error) => {
-                    // The supervisor's own log has it too, but this is where an operator looks.
+                    // The supervisor's own log has it too, but an operator reads this program's.
                     (options.progress)(&Progress::Down { why: error.sentence() });
                     std::thread::sleep(pause);
                     pause = LAST_PAUSE.min(pause * 2);
@@ -84,7 +84,7 @@ pub(super) fn watch(
             }
         }
     };
-    // A thread that cannot be had costs the replacement of a killed supervisor, not the server.
+    // Without the thread a killed supervisor is not replaced; the server runs all the same.
     let _ = std::thread::Builder::new().name("reveille-embedded".to_owned()).spawn(body);
 }
 

@@ -1,4 +1,4 @@
-//! What a supervisor is told when it is started, as command-line arguments.
+//! The orders a supervisor is started with, as command-line arguments.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,8 +11,8 @@ use crate::Durability;
 use crate::identity::RunAs;
 use crate::settings::Setting;
 
-/// Everything was decided by the program that starts the supervisor: which binaries, which user,
-/// which settings.
+/// What the program that starts the supervisor has decided: which binaries, which user, which
+/// settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Duty {
     pub(crate) data_dir: PathBuf,

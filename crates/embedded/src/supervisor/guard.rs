@@ -20,8 +20,8 @@ use crate::lock::{self, FileId};
 /// What can happen to a supervisor.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// Nobody has used the server for the whole linger. The lock keeps newcomers waiting until we
-    /// have left.
+    /// The server had no users for the whole linger. The lock keeps newcomers waiting until we have
+    /// left.
     Unused(File),
     /// The server's process has ended.
     ServerGone,
@@ -32,7 +32,7 @@ const TAKE_CHARGE_FOR: Duration = Duration::from_millis(500);
 const QUICK_FAILURES_MAX: u32 = 5;
 /// A server that ran this long did not fail to start.
 const RAN_WELL: Duration = Duration::from_secs(10);
-/// How often the length of the logs is looked at.
+/// How often the length of the logs is checked.
 const LOGS_EVERY: Duration = Duration::from_secs(60);
 /// Most file systems have blocks of 4 kB: half a megabyte.
 const BLOCKS_MIN: nix::libc::fsblkcnt_t = 128;
@@ -45,19 +45,19 @@ pub(crate) fn guard(duty: &Duty) -> Result<(), EmbeddedError> {
         return Ok(());
     };
     make_private(&dir.socket_dir(), duty.run_as)?;
-    let (tell, turns) = sync_channel(2);
-    watch_users(&dir, duty.linger, tell.clone())?;
-    let server = match Server::adopt(&dir, &tell)? {
+    let (sender, turns) = sync_channel(2);
+    watch_users(&dir, duty.linger, sender.clone())?;
+    let server = match Server::adopt(&dir, &sender)? {
         Some(adopted) => adopted,
         None => {
             initdb::make_cluster(&dir, duty)?;
-            Server::start(&dir, duty, &tell)?
+            Server::start(&dir, duty, &sender)?
         }
     };
-    keep_up(server, &Post { dir, duty, in_charge }, &tell, &turns)
+    keep_up(server, &Post { dir, duty, in_charge }, &sender, &turns)
 }
 
-/// What a supervisor stands for. Dropping it lets another take charge.
+/// A supervisor's charge of a directory. Dropping it lets another supervisor take charge.
 struct Post<'a> {
     dir: ClusterDir,
     duty: &'a Duty,
@@ -75,7 +75,7 @@ impl Post<'_> {
 fn keep_up(
     mut server: Server,
     post: &Post<'_>,
-    tell: &SyncSender<Turn>,
+    sender: &SyncSender<Turn>,
     turns: &Receiver<Turn>,
 ) -> Result<(), EmbeddedError> {
     let dir = &post.dir;
@@ -94,7 +94,7 @@ fn keep_up(
                 }
                 note(&format!("the server has ended under its users; starting it again ({quick_failures})"));
                 std::thread::sleep(Duration::from_millis(100) * (quick_failures - 1));
-                server = Server::start(dir, post.duty, tell)?;
+                server = Server::start(dir, post.duty, sender)?;
                 started = Instant::now();
             }
         }
@@ -132,7 +132,7 @@ fn take_charge(dir: &ClusterDir) -> Result<Option<File>, EmbeddedError> {
 }
 
 /// Waits in the kernel for the last user to go, then for the linger.
-fn watch_users(dir: &ClusterDir, linger: Duration, tell: SyncSender<Turn>) -> Result<(), EmbeddedError> {
+fn watch_users(dir: &ClusterDir, linger: Duration, sender: SyncSender<Turn>) -> Result<(), EmbeddedError> {
     let path = dir.users_lock();
     let users = lock::open(&path).map_err(EmbeddedError::file("open", &path))?;
     let body = move || {
@@ -141,7 +141,7 @@ fn watch_users(dir: &ClusterDir, linger: Duration, tell: SyncSender<Turn>) -> Re
             // it back.
             note(&format!("cannot watch users.lock: {error}"));
         }
-        let _ = tell.send(Turn::Unused(users));
+        let _ = sender.send(Turn::Unused(users));
     };
     std::thread::Builder::new().name("users".to_owned()).spawn(body).map_err(EmbeddedError::file("watch", &path))?;
     Ok(())
@@ -172,7 +172,7 @@ fn keeps_exiting(dir: &ClusterDir, times: u32) -> EmbeddedError {
     let log = dir.postgres_log();
     let text = fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let recent: Vec<&str> = text.lines().rev().take(20).filter(|line| !line.trim().is_empty()).collect();
-    // On a disk without any room the server cannot even say so.
+    // On a full disk the server cannot even log that.
     if recent.iter().any(|line| line.contains("No space left on device")) || has_no_room(dir) {
         return EmbeddedError::DiskFull { dir: dir.base().to_owned() };
     }

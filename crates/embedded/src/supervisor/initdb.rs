@@ -15,7 +15,7 @@ use crate::error::EmbeddedError;
 pub(super) fn make_cluster(dir: &ClusterDir, duty: &Duty) -> Result<(), EmbeddedError> {
     let pgdata = dir.pgdata();
     if let Some(have) = dir.major() {
-        // Somebody else made it while we were being started.
+        // Another supervisor made it while we were being started.
         return if have == duty.major { Ok(()) } else { Err(wrong_major(dir, duty, have)) };
     }
     if pgdata.exists() {
@@ -36,8 +36,8 @@ pub(super) fn make_cluster(dir: &ClusterDir, duty: &Duty) -> Result<(), Embedded
     fs::rename(&unfinished, &pgdata).map_err(EmbeddedError::file("rename to", &pgdata))
 }
 
-/// `alive` goes to initdb and to whatever it starts, so that the lock is held until the last of
-/// them is gone.
+/// `alive` goes to initdb and to all that it starts, so that the lock is held until the last of
+/// these processes is gone.
 fn run_initdb(dir: &ClusterDir, duty: &Duty, alive: &File) -> Result<(), EmbeddedError> {
     let inherit = fcntl(alive, FcntlArg::F_SETFD(FdFlag::empty()));
     inherit.map_err(|error| EmbeddedError::file("hand on", &dir.alive_lock())(error.into()))?;
@@ -58,8 +58,8 @@ fn run_initdb(dir: &ClusterDir, duty: &Duty, alive: &File) -> Result<(), Embedde
     if said.contains("No space left on device") {
         return Err(EmbeddedError::DiskFull { dir: dir.base().to_owned() });
     }
-    let telling = said.lines().find(|line| line.contains("error:") || line.contains("FATAL:"));
-    let said = telling.or_else(|| said.lines().last()).unwrap_or("it said nothing").trim().to_owned();
+    let fault = said.lines().find(|line| line.contains("error:") || line.contains("FATAL:"));
+    let said = fault.or_else(|| said.lines().last()).unwrap_or("it said nothing").trim().to_owned();
     Err(EmbeddedError::InitDb { dir: dir.base().to_owned(), said })
 }
 

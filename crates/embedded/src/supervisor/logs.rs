@@ -1,9 +1,9 @@
 //! The two logs of a data directory: who may read them, and how long they grow.
 //!
-//! Promises that only their owner reads them, for they hold statements and what was wrong with
-//! their values, and that they and what is kept of them stay within a few times [`BYTES_MAX`]. A
-//! log stays the same file for as long as a server writes to it: what is in it is moved aside, not
-//! the file.
+//! Promises that only their owner reads them, for they hold statements and the values at fault in
+//! them, and that the logs and what is kept of them stay within a few times [`BYTES_MAX`]. A log
+//! stays the same file for as long as a server writes to it: its content is moved aside, not the
+//! file.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 10 << 20;
 
 const OWNER_ONLY: u32 = 0o600;
 
-/// Opens a log at its end. One that others may read, as a version before left it, is closed to
+/// Opens a log at its end. A log that others may read, as an earlier version left it, is closed to
 /// them.
 pub(super) fn append(path: &Path) -> Result<File, EmbeddedError> {
     bound(path);
@@ -27,8 +27,8 @@ pub(super) fn append(path: &Path) -> Result<File, EmbeddedError> {
     Ok(log)
 }
 
-/// Puts the end of a log aside and empties it, if it has become long. Whoever writes to it goes on
-/// at its new end. Lines that are written meanwhile may be lost: better than a disk that fills.
+/// Puts the end of a log aside and empties it, if it has become long. Its writers go on at its new
+/// end. Lines that are written meanwhile may be lost: better than a disk that fills.
 pub(super) fn bound(path: &Path) {
     let Ok(length) = fs::metadata(path).map(|found| found.len()) else { return };
     if length <= BYTES_MAX {
@@ -41,7 +41,7 @@ pub(super) fn bound(path: &Path) {
 
 fn put_aside(path: &Path, from: u64) -> io::Result<()> {
     let aside = aside(path);
-    // Made anew, so that nobody who could read an old one reads this.
+    // A new file, because others may be able to read the old one.
     let _ = fs::remove_file(&aside);
     let mut log = File::open(path)?;
     log.seek(SeekFrom::Start(from))?;

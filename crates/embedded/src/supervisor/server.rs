@@ -1,8 +1,8 @@
 //! One running server, started here or found running.
 //!
 //! `alive.lock` is the standard input of the postmaster and, by inheritance, of every backend. A
-//! lock on it can be had again only when all of them are gone: the kernel's own word, which no
-//! stale pid file, zombie or reused process id can contradict.
+//! lock on it can be had again only when all of them are gone. The kernel guarantees that, whatever
+//! a stale pid file, a zombie or a reused process id seems to say.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -24,8 +24,8 @@ use crate::{lock, settings};
 
 /// How long processes of an earlier server may take to end.
 const LEFTOVERS_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a fast shutdown may take (it writes a checkpoint) before the server is told to drop
-/// everything; it then recovers from its log at the next start.
+/// How long a fast shutdown may take (it writes a checkpoint) before the server gets the signal to
+/// drop everything; it then recovers from its log at the next start.
 const FAST_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ enum Origin {
 
 impl Server {
     /// Starts the server as a child of this process.
-    pub(super) fn start(dir: &ClusterDir, duty: &Duty, tell: &SyncSender<Turn>) -> Result<Self, EmbeddedError> {
+    pub(super) fn start(dir: &ClusterDir, duty: &Duty, sender: &SyncSender<Turn>) -> Result<Self, EmbeddedError> {
         let alive = when_all_are_gone(dir)?;
         remove_stale_files(dir)?;
         let log = logs::append(&dir.postgres_log())?;
@@ -61,17 +61,17 @@ impl Server {
         // The command keeps a copy of `alive`; while we hold it, the lock could never be had again.
         drop(command);
         let pid = Pid::from_raw(child.id().cast_signed());
-        when_gone(tell, move || child.wait().map(drop))?;
+        when_gone(sender, move || child.wait().map(drop))?;
         Ok(Self { pid, origin: Origin::Started })
     }
 
     /// Takes over a server whose supervisor was killed, if there is one.
-    pub(super) fn adopt(dir: &ClusterDir, tell: &SyncSender<Turn>) -> Result<Option<Self>, EmbeddedError> {
+    pub(super) fn adopt(dir: &ClusterDir, sender: &SyncSender<Turn>) -> Result<Option<Self>, EmbeddedError> {
         let path = dir.alive_lock();
         let deadline = Instant::now() + LEFTOVERS_TIMEOUT;
         while lock::is_held(&path).map_err(EmbeddedError::file("open", &path))? {
             if let Some(postmaster) = dir.listening() {
-                when_gone(tell, move || lock::exclusive(&lock::open(&path)?))?;
+                when_gone(sender, move || lock::exclusive(&lock::open(&path)?))?;
                 return Ok(Some(Self { pid: Pid::from_raw(postmaster.pid), origin: Origin::Adopted }));
             }
             // Starting, stopping, or backends that have not yet noticed the death of their
@@ -95,7 +95,7 @@ impl Server {
     fn signal(&self, dir: &ClusterDir, signal: Signal) {
         let answers = || dir.listening().is_some_and(|postmaster| postmaster.pid == self.pid.as_raw());
         if self.origin == Origin::Started || answers() {
-            // An error means that it is gone already, which the next turn says too.
+            // An error means that it is gone already, which the next turn shows too.
             let _ = kill(self.pid, signal);
         }
     }
@@ -112,8 +112,8 @@ pub(super) fn quiet_command(program: &Path, run_as: Option<RunAs>) -> Command {
     command
 }
 
-/// The lock that proves that no process of the cluster lives. Somebody may have deleted the file
-/// under a live server, so none may answer either.
+/// The lock that proves that no process of the cluster lives. The file may have been deleted under
+/// a live server, so no server may answer either.
 pub(super) fn when_all_are_gone(dir: &ClusterDir) -> Result<File, EmbeddedError> {
     let path = dir.alive_lock();
     let alive = lock::open(&path).map_err(EmbeddedError::file("open", &path))?;
@@ -124,7 +124,7 @@ pub(super) fn when_all_are_gone(dir: &ClusterDir) -> Result<File, EmbeddedError>
     Ok(alive)
 }
 
-/// Called with the proof in hand: whatever process id these files name, it is not this cluster's.
+/// Must be called with that lock held: then no process id in these files is of this cluster.
 fn remove_stale_files(dir: &ClusterDir) -> Result<(), EmbeddedError> {
     let pid_file = dir.pgdata().join("postmaster.pid");
     let sockets = fs::read_dir(dir.socket_dir()).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -140,15 +140,15 @@ fn remove_stale_files(dir: &ClusterDir) -> Result<(), EmbeddedError> {
 }
 
 fn when_gone(
-    tell: &SyncSender<Turn>,
+    sender: &SyncSender<Turn>,
     wait: impl FnOnce() -> std::io::Result<()> + Send + 'static,
 ) -> Result<(), EmbeddedError> {
-    let tell = tell.clone();
+    let sender = sender.clone();
     let body = move || {
         if let Err(error) = wait() {
             note(&format!("cannot wait for the server: {error}"));
         }
-        let _ = tell.send(Turn::ServerGone);
+        let _ = sender.send(Turn::ServerGone);
     };
     let spawned = thread::Builder::new().name("server".to_owned()).spawn(body);
     spawned.map_err(EmbeddedError::program(Path::new("a thread"))).map(drop)

@@ -10,7 +10,7 @@ use crate::program::{Program, disposable};
 use crate::sql::{Session, ask};
 
 #[test]
-fn a_killed_supervisor_is_replaced_without_anybody_joining() {
+fn a_killed_supervisor_is_replaced_without_another_program_joining() {
     let home = Home::with_cluster();
     let program = Program::start(&home);
     let session = Session::open(program.connection()).unwrap();
@@ -62,7 +62,7 @@ fn of_many_programs_that_miss_their_supervisor_one_replaces_it() {
 }
 
 #[test]
-fn a_newcomer_adopts_a_server_that_everybody_left() {
+fn a_newcomer_adopts_a_server_without_users() {
     let home = Home::with_cluster();
     let program = Program::start(&home);
     let (supervisor, postmaster) = (home.supervisor(), home.postmaster().unwrap());
@@ -112,7 +112,7 @@ fn an_adopted_server_that_is_killed_comes_back() {
 }
 
 #[test]
-fn a_server_lingers_for_as_long_as_it_was_told_and_can_be_joined() {
+fn a_server_lingers_for_as_long_as_chosen_and_can_be_joined() {
     let home = Home::with_cluster();
     let lingering = || {
         let mut command = disposable(&home);
@@ -134,7 +134,7 @@ fn a_server_lingers_for_as_long_as_it_was_told_and_can_be_joined() {
     assert!(home.was_shut_down());
 }
 
-/// Kills the one supervisor and waits for its end, which somebody's watcher may already have seen.
+/// Kills the one supervisor and waits for its end, which a watcher may already have seen.
 fn kill_supervisor(home: &Home) {
     let supervisor = home.supervisor();
     signal(supervisor, Signal::SIGKILL);

@@ -1,4 +1,4 @@
-//! The library's own door.
+//! The Rust interface of the library.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ fn options(home: &Home) -> EmbeddedOptions {
 }
 
 #[test]
-fn closing_stops_the_server_when_nobody_else_uses_it() {
+fn closing_stops_the_server_when_no_other_program_uses_it() {
     let home = Home::new();
     let embedded = Embedded::start(&options(&home)).unwrap();
     assert_eq!(ask(&embedded.connection_string("postgres"), "select 1"), "1");
@@ -124,7 +124,7 @@ fn a_search_for_binaries_that_takes_long_is_no_part_of_the_time_to_start() {
 }
 
 #[test]
-fn a_start_that_takes_too_long_says_where_to_look() {
+fn a_start_that_takes_too_long_names_the_log() {
     let home = Home::new();
 
     let refused = Embedded::start(&options(&home).start_timeout(Duration::ZERO)).unwrap_err();
@@ -164,14 +164,14 @@ fn logs_are_for_their_owner_alone_also_where_a_version_before_left_them_open() {
     }
 }
 
-/// Its own log is where an operator looks; the supervisor's is not.
+/// An operator reads the program's own log, not the supervisor's.
 #[test]
-fn a_program_is_told_why_its_server_stays_down() {
+fn a_program_learns_why_its_server_stays_down() {
     let home = Home::with_cluster();
-    let (told, news) = std::sync::mpsc::sync_channel(1);
-    let options = options(&home).on_progress(move |news| {
-        if let Progress::Down { .. } = news {
-            let _ = told.try_send(news.to_string());
+    let (reports, down) = std::sync::mpsc::sync_channel(1);
+    let options = options(&home).on_progress(move |progress| {
+        if let Progress::Down { .. } = progress {
+            let _ = reports.try_send(progress.to_string());
         }
     });
     let embedded = Embedded::start(&options).unwrap();
@@ -180,7 +180,7 @@ fn a_program_is_told_why_its_server_stays_down() {
 
     crate::fault_harness::signal(embedded.pid().cast_signed(), nix::sys::signal::Signal::SIGKILL);
 
-    let why = news.recv_timeout(Duration::from_secs(60)).unwrap();
+    let why = down.recv_timeout(Duration::from_secs(60)).unwrap();
     assert!(why.starts_with("the private PostgreSQL is down: "), "{why}");
     assert!(why.contains("pg_control"), "{why}");
 }

@@ -75,7 +75,7 @@ fn everything_killed_at_once_leaves_every_acknowledged_row_to_the_next_start() {
 }
 
 #[test]
-fn a_server_that_nobody_reaps_does_not_block_the_next_one() {
+fn a_server_that_is_not_reaped_does_not_block_the_next_one() {
     let home = Home::with_cluster();
     let program = Program::spawn(&home, &mut durable(&home));
     Session::open(program.connection()).unwrap().do_it("create table trial as select 1 as n");
@@ -110,7 +110,7 @@ fn a_server_that_dies_again_and_again_comes_back_each_time() {
 }
 
 #[test]
-fn a_stopped_supervisor_bothers_nobody_and_stops_the_server_when_it_goes_on() {
+fn a_stopped_supervisor_disturbs_no_program_and_stops_the_server_when_it_goes_on() {
     let home = Home::with_cluster();
     let first = Program::start(&home);
     let supervisor = home.supervisor();

@@ -79,7 +79,7 @@ fn a_directory_that_others_make_at_the_same_time_is_not_foreign() {
             crate::program::Started::launch(&home, &mut command)
         };
 
-        // All of them pass the look at the directory before they find that they have no binaries.
+        // All of them pass the check of the directory before they find that they have no binaries.
         let started: Vec<_> = (0..6).map(refuse_late).collect();
 
         for refused in started {

@@ -15,7 +15,7 @@ pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(15);
 /// What a start may take on a busy machine.
 pub(crate) const UP_WITHIN: Duration = Duration::from_secs(60);
 
-/// Waits for a condition; the only place where tests look at the clock.
+/// Waits for a condition; the only place where tests read the clock.
 #[track_caller]
 pub(crate) fn until(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -27,10 +27,10 @@ pub(crate) fn until(limit: Duration, what: &str, mut holds: impl FnMut() -> bool
 
 /// Waits for a value.
 #[track_caller]
-pub(crate) fn until_some<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until_some<T>(limit: Duration, what: &str, mut search: impl FnMut() -> Option<T>) -> T {
     let mut found = None;
     until(limit, what, || {
-        found = look();
+        found = search();
         found.is_some()
     });
     found.unwrap()

@@ -12,7 +12,7 @@ use crate::program::{BINARY, Program, disposable, refusal};
 use crate::sql::ask;
 
 /// The cache that programs of this user have anyway, so that a machine fetches once.
-#[expect(clippy::disallowed_methods, reason = "the convention is told by the environment")]
+#[expect(clippy::disallowed_methods, reason = "the environment decides the convention")]
 fn usual_cache() -> PathBuf {
     Places::by_convention(geteuid().is_root(), |name| std::env::var_os(name)).unwrap().cache_dir
 }

@@ -14,7 +14,7 @@ use crate::template::copy_cluster_into;
 pub(crate) struct Home {
     temp: TempDir,
     /// Holds the data directory.
-    _ground: TempDir,
+    _base: TempDir,
     data: PathBuf,
 }
 
@@ -34,9 +34,9 @@ impl Home {
 
     /// With another name for the data directory.
     pub(crate) fn named(data: &str) -> Self {
-        let (temp, ground) = (enterable_in("/tmp"), enterable_in(fast_ground()));
-        let data = ground.path().join(data);
-        Self { temp, _ground: ground, data }
+        let (temp, base) = (enterable_in("/tmp"), enterable_in(fast_directory()));
+        let data = base.path().join(data);
+        Self { temp, _base: base, data }
     }
 
     /// For everything that is not the data directory.
@@ -90,16 +90,16 @@ impl Home {
     }
 }
 
-/// The server of a program that is root runs as somebody else, who must get in.
+/// The server of a program that is root runs as another user, who must be able to enter.
 fn enterable_in(parent: &str) -> TempDir {
     let made = tempfile::Builder::new().prefix("reveille-it-").tempdir_in(parent).unwrap();
     fs::set_permissions(made.path(), fs::Permissions::from_mode(0o711)).unwrap();
     made
 }
 
-/// Making a cluster in memory takes a third of the time. What a power cut would do is not tested
-/// here.
-fn fast_ground() -> &'static str {
+/// In memory if there is room: making a cluster then takes a third of the time. Power cuts are not
+/// tested here.
+fn fast_directory() -> &'static str {
     let room = statvfs("/dev/shm").map_or(0, |found| found.blocks_available() * found.fragment_size());
     if room > 2 << 30 { "/dev/shm" } else { "/tmp" }
 }

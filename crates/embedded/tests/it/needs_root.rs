@@ -12,9 +12,8 @@ use crate::sql::ask;
 
 const NOBODY: [&str; 4] = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"];
 
-/// Whether a test can be done. In CI it must be, so that it is not skipped for ever without anybody
-/// noticing.
-#[expect(clippy::disallowed_methods, reason = "CI is told by its environment")]
+/// Whether a test can be done. In CI it must be, so that it is not skipped for ever unnoticed.
+#[expect(clippy::disallowed_methods, reason = "the environment shows whether this is CI")]
 fn possible(what: &str, is_possible: bool) -> bool {
     assert!(is_possible || std::env::var_os("CI").is_none(), "CI must run this, but {what}");
     if !is_possible {
@@ -41,7 +40,7 @@ fn an_ordinary_user_gets_a_server_and_needs_no_home() {
         return;
     }
     let home = Home::new();
-    // The checkout may lie where nobody gets in.
+    // The checkout may be where the user `nobody` may not enter.
     let binary = home.path().join("reveille-postgres");
     fs::copy(BINARY, &binary).unwrap();
     let dir = home.data().to_owned();

@@ -53,8 +53,8 @@ pub(crate) fn within(shell: &[&str], script: &str, command: &Command) -> Command
     outer
 }
 
-/// The same program with a signal as it usually is, whatever whoever runs the tests ignores: a
-/// shell cannot give back what was ignored when it began, `env` can.
+/// The same program with the default action of a signal, even if the tests run with it ignored: a
+/// shell cannot restore a signal that was ignored when it began, `env` can.
 pub(crate) fn with_default(signal: &str, command: &Command) -> Command {
     let mut outer = Command::new("env");
     outer.arg(format!("--default-signal={signal}")).arg(command.get_program()).args(command.get_args());
@@ -75,14 +75,14 @@ impl Started {
 
     #[track_caller]
     pub(crate) fn ready(mut self) -> Program {
-        let (tell, told) = sync_channel(1);
+        let (sender, receiver) = sync_channel(1);
         let mut stdout = BufReader::new(self.child.stdout.take().unwrap());
         std::thread::spawn(move || {
             let mut line = String::new();
             let _ = stdout.read_line(&mut line);
-            let _ = tell.send(line);
+            let _ = sender.send(line);
         });
-        let line = told.recv_timeout(UP_WITHIN + Duration::from_secs(10)).unwrap_or_default();
+        let line = receiver.recv_timeout(UP_WITHIN + Duration::from_secs(10)).unwrap_or_default();
         match line.trim().strip_prefix("ready: ") {
             Some(connection) => Program { connection: connection.to_owned(), process: self },
             None => panic!("not ready: {line}{}", self.complaints()),

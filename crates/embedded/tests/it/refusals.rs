@@ -124,7 +124,7 @@ fn a_cluster_of_another_major_is_refused_and_the_sentence_names_it_and_the_way_t
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_refused_and_untouched() {
+fn a_directory_with_other_files_is_refused_and_untouched() {
     let home = Home::new();
     fs::create_dir(home.data()).unwrap();
     fs::write(home.data().join("thesis.tex"), "years of work").unwrap();
@@ -139,7 +139,7 @@ fn a_directory_of_somebody_else_is_refused_and_untouched() {
 }
 
 #[test]
-fn a_cluster_that_somebody_else_made_is_refused_and_untouched() {
+fn a_cluster_that_reveille_did_not_make_is_refused_and_untouched() {
     let home = Home::with_cluster();
     let raw = home.pgdata();
     let before = fs::read_dir(&raw).unwrap().count();

@@ -95,7 +95,7 @@ fn a_linger_for_ever_is_a_linger() {
     program.kill();
 
     assert!(crate::fault_harness::runs(postmaster));
-    // Nobody but its supervisor ends it; so the test ends both, as an administrator would.
+    // Only its supervisor would end it; so the test ends both, as an administrator would.
     crate::fault_harness::signal(home.supervisor(), nix::sys::signal::Signal::SIGKILL);
     crate::fault_harness::signal(postmaster, nix::sys::signal::Signal::SIGINT);
     home.until_nothing_is_left();

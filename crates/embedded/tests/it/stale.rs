@@ -86,8 +86,8 @@ fn a_live_server_whose_proof_of_life_was_deleted_is_not_doubled() {
     assert_eq!(session.one("select 1"), "1");
     assert_eq!(home.postmaster(), Some(postmaster));
     drop(session);
-    // Whoever deletes the proof must end the server himself; what counts is that there never were
-    // two.
+    // A user who deletes the proof must end the server too; what counts is that there never were
+    // two servers.
     signal(postmaster, Signal::SIGINT);
     until(UP_WITHIN, "the end of the server", || !runs(postmaster));
     until(UP_WITHIN, "a new server", || Session::open(program.connection()).is_ok());

@@ -15,7 +15,7 @@ pub(crate) fn copy_cluster_into(data_dir: &Path) {
     fs::create_dir_all(&shelf).unwrap();
     let guard = File::create(shelf.join("lock")).unwrap();
     let wanted = shelf.join(name());
-    // Many copy at a time; one makes, and clears away what was made by others, while nobody copies.
+    // Many copy at a time; one makes the cluster and clears older ones away, while none copies.
     loop {
         guard.lock_shared().unwrap();
         if wanted.exists() {

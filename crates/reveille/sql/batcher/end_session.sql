@@ -1,5 +1,5 @@
--- End the session $1 that began at $2, if it is still there, and wait for its end up to five
--- seconds: it may hold a statement that it has not begun yet, whose answer nobody would hear.
+-- End the session $1 that began at $2, if it is still there, and wait up to five seconds for its
+-- end: it may hold a statement that it has not begun yet, whose answer nobody would receive.
 -- locks:  nothing
 select pg_terminate_backend(pg_stat_activity.pid, 5000) as ended
 from pg_stat_activity

@@ -1,3 +1,3 @@
--- Say $2 on channel $1.
+-- Notify channel $1 with $2.
 -- locks: the database-wide notification queue, while this transaction commits
 select pg_notify($1, $2)

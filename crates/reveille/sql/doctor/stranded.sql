@@ -1,6 +1,7 @@
--- How many cursors have messages before them of which neither they nor the head say so. There are
--- none, in any snapshot, but for groups that are being made: these are told in a second step.
--- Reads every head and cursor: for an operator who asks, and for tests.
+-- How many cursors have undelivered messages and are not due, in partitions without new_since:
+-- their consumers would not be woken. There are none in any snapshot, except of groups that are
+-- being created: these catch up in a second step. Reads every partition row and cursor: for
+-- operators and tests.
 -- locks:  nothing
 select count(*) as stranded
 from {schema}.partition_row

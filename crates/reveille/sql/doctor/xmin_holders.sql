@@ -1,4 +1,5 @@
--- Who has kept dead rows from being removed for more than $1 seconds, worst first, at most $2.
+-- Sessions, prepared transactions and replication slots that have kept dead rows from being removed
+-- for more than $1 seconds, the longest first, at most $2.
 -- locks: nothing
 with holders as (
   select
@@ -17,8 +18,8 @@ with holders as (
   from pg_prepared_xacts
   where database = current_database()
   union all
-  -- A slot says how many transactions behind it is, not since when; one that holds anything while
-  -- unused counts.
+  -- A slot shows how many transactions it is behind, not since when: it counts if it holds rows
+  -- while unused.
   select
     'replication slot',
     slot_name,

@@ -1,4 +1,4 @@
--- Tell the nodes with the caller's commit that these queues have jobs: once for each that is not
+-- Notify the nodes with the caller's commit that these queues have jobs: once for each that is not
 -- quiet, and not at all where the setting reveille.notify of the session, the role or the database
 -- is off.
 -- locks: a notification takes a lock on the whole database while the caller commits
@@ -18,8 +18,8 @@ begin
     from pg_catalog.unnest(in_queues) as given (queue)
     where not exists (select from {schema}.job_queue where job_queue.name = given.queue and quiet)
   loop
-    -- The same words twice in a transaction are one notification. A name that is no single word
-    -- cannot be written: then all queues are looked at. Whoever looks learns when a delayed job is
+    -- PostgreSQL merges equal notifications of a transaction. A name that is not a single word
+    -- cannot be written: then all queues are woken. The claim round reads when a delayed job is
     -- due.
     perform pg_catalog.pg_notify({schema}.hint_channel(),
       E'hint\njobs' || case when name ~ '^[!-~]+$' then ' ' || name else '' end);

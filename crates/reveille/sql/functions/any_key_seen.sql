@@ -1,7 +1,7 @@
 -- Whether one of these keys was pushed to its partition (parallel arrays, partitions repeated)
--- within its window. For keys that do not grow; those that do are the business of note_if_new.
--- Whoever calls holds the heads; being volatile, this sees what was committed before they were
--- taken, which the calling statement may have begun too early to see.
+-- within its window. For keys that do not grow; note_if_new checks those that do. The caller holds
+-- the partition rows. The function is volatile, so it sees what was committed before they were
+-- locked, even if the calling statement began too early to see it.
 -- locks: nothing
 create or replace function {schema}.any_key_seen(in_partitions int[], in_keys uuid[])
 returns boolean

@@ -1,6 +1,6 @@
--- Refuse a backoff that retry_delay could not read, whichever failure it is asked for: a list has 1
--- to 100 pauses, an exponential one begins above zero and does not end below its beginning; all are
--- seconds, written as plain numbers, of at most a year.
+-- Refuse a backoff that retry_delay could not read: a list has 1 to 100 pauses, an exponential one
+-- begins above zero and does not end below its beginning; all are seconds, written as plain
+-- numbers, of at most a year.
 -- locks: nothing
 create or replace function {schema}.check_backoff(in_backoff text)
 returns void
@@ -13,7 +13,7 @@ begin
   if in_backoff ~ '^(list|exponential):' then
     pauses := pg_catalog.string_to_array(pg_catalog.substr(in_backoff, pg_catalog.strpos(in_backoff, ':') + 1),
       case when in_backoff like 'list:%' then ',' else ':' end);
-    -- Nine digits before the point: no number that is written so is too large to be read.
+    -- Nine digits before the point: no such number is too large to be read.
     if (select pg_catalog.bool_and(pause ~ '^ *[0-9]{1,9}(\.[0-9]+)? *$') from pg_catalog.unnest(pauses) as pause) then
       seconds := pauses::double precision[];
       if 31622400 >= all (seconds) and (
@@ -30,4 +30,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.check_backoff(text) is 'Reveille: refuses pauses between attempts that are none';
+comment on function {schema}.check_backoff(text) is 'Reveille: refuses a backoff that cannot be read';

@@ -1,5 +1,5 @@
--- The job held under a token is done, if and when the caller's transaction commits. Refuses a token
--- that is not held any more.
+-- Complete the job held under a token, if and when the caller's transaction commits. Refuses a
+-- token that is not held any more.
 -- locks: the job
 create or replace function {schema}.complete(token text, result json default null, keep interval default '24 hours')
 returns void

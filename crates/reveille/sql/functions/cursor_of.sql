@@ -1,7 +1,7 @@
--- The cursor of a group in a partition and where it lies, looked up from its newest version back:
--- while a transaction elsewhere is held open, all versions are there (decision 0018). The two
--- bounds differ in shape on purpose: of two alike the planner thinks that they leave few rows, and
--- sorts them. Written so that it becomes part of the statement that calls it.
+-- The cursor of a group in a partition and its ctid, read from the newest version back: while a
+-- transaction elsewhere is held open, no version goes away (decision 0018). The two bounds differ
+-- in shape on purpose: with two alike the planner expects few rows, and sorts them. Written so that
+-- it becomes part of the statement that calls it.
 -- locks: nothing
 create or replace function {schema}.cursor_of(in_partition int, in_grp int)
 returns table (tid tid, committed bigint, upto bigint, due_at timestamptz, leased_through bigint, nonce uuid)

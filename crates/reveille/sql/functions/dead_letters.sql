@@ -1,7 +1,6 @@
--- Dead letters of a queue, a group and a partition (their names), dead since and before a time, and
--- with a text in the error, in whatever case, or in the transaction id; null for any of them. The
--- name of a group that is gone is null. Written so that it becomes part of the statement that calls
--- it.
+-- Dead letters of a queue, a group and a partition (by name), dead since and before a time, and
+-- with a text in the error (in any case) or in the transaction id; null for any of them. The name
+-- of a deleted group is null. Written so that it becomes part of the statement that calls it.
 -- locks: nothing
 create or replace function {schema}.dead_letters(
   in_queue text, in_group text, in_partition text, in_since timestamptz, in_before timestamptz, in_text text
@@ -36,4 +35,4 @@ as $reveille$
 $reveille$;
 
 comment on function {schema}.dead_letters(text, text, text, timestamptz, timestamptz, text)
-  is 'Reveille: dead letters by what is asked of them';
+  is 'Reveille: dead letters that match a filter';

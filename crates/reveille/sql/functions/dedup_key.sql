@@ -1,6 +1,6 @@
--- The key under which a transaction id is remembered: the id itself when it is written as a UUID
--- is, else a UUID of version 8 made of its hash. A UUID that has version 8 itself is hashed, so
--- that nobody can choose a key. The library does the same.
+-- The key under which a transaction id is remembered: the id itself if it is a UUID in its usual
+-- spelling, else a UUID of version 8 made of its hash. A UUID that has version 8 itself is hashed,
+-- so that no producer can choose the key of another id. The library does the same.
 -- locks: nothing
 create or replace function {schema}.dedup_key(in_transaction_id text)
 returns uuid

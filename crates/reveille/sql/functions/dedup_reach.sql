@@ -1,5 +1,5 @@
--- The key below which every run ends that holds this one: keys of one run were made within 256 ms,
--- by their own clocks; see note_keys, which cuts them.
+-- A bound above every run that has this key: the keys of one run were made within 256 ms, by their
+-- own clocks; see note_keys, which makes the runs.
 -- locks: nothing
 create or replace function {schema}.dedup_reach(in_key uuid)
 returns uuid

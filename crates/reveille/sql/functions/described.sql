@@ -1,6 +1,6 @@
--- A queue as it is shown to people: its settings, with times in seconds, how many partitions it has
--- and how many messages those keep, of the first 10,000 partitions. Written so that it becomes part
--- of the statement that calls it.
+-- A queue as it is shown to operators: its options, with times in seconds; how many partitions it
+-- has, up to 10,000, and how many messages these keep. Written so that it becomes part of the
+-- statement that calls it.
 -- locks: nothing
 create or replace function {schema}.described(in_queue {schema}.queue)
 returns table (
@@ -56,4 +56,4 @@ as $reveille$
   ) as kept
 $reveille$;
 
-comment on function {schema}.described({schema}.queue) is 'Reveille: a queue as it is shown to people';
+comment on function {schema}.described({schema}.queue) is 'Reveille: a queue as it is shown to operators';

@@ -1,6 +1,6 @@
--- Enqueue one job as part of the caller's transaction, and return its id: it exists if and when
--- that commits, and is woken for then. The arguments are JSON, kept as they are written. Text, json
--- and jsonb are taken, so that a literal needs no cast.
+-- Enqueue one job as part of the caller's transaction, and return its id: the job exists if and
+-- when that commits, and its queue is woken then. The arguments are JSON, kept as they are written.
+-- Text, json and jsonb are taken, so that a literal needs no cast.
 -- locks: see enqueue_items
 create or replace function {schema}.enqueue(
   kind text, args text, queue text default 'default', priority int default 5, run_at timestamptz default null,

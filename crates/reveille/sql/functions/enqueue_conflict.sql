@@ -1,6 +1,6 @@
--- What becomes of a job that is there, when another of the same unique key comes: 'keep' leaves it,
--- 'replace' gives it the arguments and 'reschedule' the time of the newcomer if it still waits,
--- 'error' refuses the newcomer.
+-- Change an existing job when another of the same unique key is enqueued: 'keep' leaves it,
+-- 'replace' gives it the arguments and 'reschedule' the time of the new job if it still waits,
+-- 'error' refuses the new job.
 -- locks: the job
 create or replace function {schema}.enqueue_conflict(in_job bigint, in_conflict text, in_args bytea, in_run_at timestamptz)
 returns void

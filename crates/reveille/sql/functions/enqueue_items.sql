@@ -1,11 +1,11 @@
 -- Enqueue jobs as part of the caller's transaction: arrays in parallel, of which only kinds and
 -- args must be whole. Jobs are due at run_ats or after delays seconds, never both, else now; a time
 -- before the year 2000 counts as its beginning, and none may lie after 2199. A unique scope makes a
--- job keep out others of the same key while it has not ended, and for windows seconds; what becomes
--- of a newcomer is said by conflicts: 'keep' (it is dropped), 'replace' (the one that waits gets
--- its arguments), 'reschedule' (the one that waits gets its time), 'error'. Returns one row for
--- each, in order: the id, and whether it is that of a job that was there. Nodes are told with the
--- commit, once for each queue that is not quiet, if notify says so.
+-- job keep out others of the same key while it has not ended, and for windows seconds; conflicts
+-- says what happens to a new job of that key: 'keep' (it is dropped), 'replace' (the one that waits
+-- gets its arguments), 'reschedule' (the one that waits gets its time), 'error'. Returns one row
+-- for each, in order: the id, and whether it is that of an existing job. If notify is true, the
+-- nodes are notified with the commit, once for each queue that is not quiet.
 -- locks: unique keys ascending, then the jobs that have them; a notification takes a lock on the
 --        whole database while the caller commits
 create or replace function {schema}.enqueue_items(
@@ -85,7 +85,7 @@ begin
            in_tags, in_metadata, in_scopes, in_keys, in_windows, in_conflicts)
       with ordinality as given (kind, args, queue, priority, run_at, delay, max_attempts, timeout, backoff, tags, metadata, scope,
         key, win, conflict, place)
-    -- Keys in one order for everybody; the jobs without one as they came.
+    -- All transactions lock keys in one order; jobs without a key are inserted as they came.
     order by key nulls first, given.place
   loop
     place := item.place;

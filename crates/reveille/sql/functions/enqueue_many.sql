@@ -1,7 +1,7 @@
 -- Enqueue many jobs as part of the caller's transaction, and return their ids in order. Each is an
--- object with kind and, as far as wanted, args, queue, priority, run_at, delay_s, max_attempts,
+-- object with kind and, optionally, args, queue, priority, run_at, delay_s, max_attempts,
 -- timeout_s, backoff, unique_scope, unique_key, unique_window_s, on_conflict, tags and metadata.
--- Arguments are kept as json writes them, which is as they came.
+-- Arguments are kept as they are written.
 -- locks: see enqueue_items
 create or replace function {schema}.enqueue_many(jobs json)
 returns setof bigint

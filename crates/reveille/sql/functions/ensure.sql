@@ -1,4 +1,4 @@
--- Make the queue and its partitions if they are not there, and return them: see ensure_all.
+-- Create the queue and its partitions if they do not exist, and return them: see ensure_all.
 -- locks: the queue's row for key share; nothing that exists besides
 create or replace function {schema}.ensure(in_queue text, in_partitions text[])
 returns table (queue int, partition int, name text, uid uuid)
@@ -14,4 +14,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.ensure(text, text[]) is 'Reveille: makes a queue and partitions';
+comment on function {schema}.ensure(text, text[]) is 'Reveille: creates a queue and partitions';

@@ -1,8 +1,8 @@
--- Make partitions and their queues if they are not there, and return them, but for those whose
--- queue was deleted in this moment: by queue's name and their own (parallel arrays). A dotted name
--- gives its first part as namespace and the rest as task. Makers take names in one order, so that
--- two who want the same wait for each other and never in a circle. Whoever registers a group holds
--- the queue's row: a partition is either seen by it, or is later.
+-- Create partitions and their queues if they do not exist: by the name of the queue and their own
+-- (parallel arrays). Returns them, except those whose queue was deleted meanwhile. A dotted name
+-- gives its first part as namespace and the rest as task. Every caller creates names in one order,
+-- so that two callers never deadlock. The registration of a group locks the queue's row: it either
+-- sees a partition, or the partition gets a higher number.
 -- locks: the queues' rows for key share, by name; nothing that exists besides
 create or replace function {schema}.ensure_all(in_queues text[], in_partitions text[])
 returns table (queue int, partition int, queue_name text, name text, uid uuid)
@@ -12,8 +12,8 @@ as $reveille$
 declare
   owners int[];
 begin
-  -- Single rows are looked up one by one, here and below: whatever PostgreSQL thinks of the tables,
-  -- it cannot join them whole.
+  -- Single rows are looked up one by one, here and below: whatever the statistics are, the plan
+  -- cannot join the whole tables.
   insert into {schema}.queue (name, namespace, task)
   select wanted.name,
          case when wanted.name like '%.%' then pg_catalog.split_part(wanted.name, '.', 1) else '' end,
@@ -30,7 +30,7 @@ begin
     select queue.id from {schema}.queue where queue.name = wanted.name for key share
   ) as owner on true;
 
-  -- A partition has one head because it is made with it: no index of heads is unique.
+  -- Here a partition gets its only partition row: no index of partition_row is unique.
   with made as (
     insert into {schema}.partition (queue, name)
     select wanted.queue, wanted.name
@@ -60,4 +60,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.ensure_all(text[], text[]) is 'Reveille: makes queues and partitions';
+comment on function {schema}.ensure_all(text[], text[]) is 'Reveille: creates queues and partitions';

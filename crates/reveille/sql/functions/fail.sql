@@ -1,4 +1,4 @@
--- The attempt held under a token failed: the job is tried again after the given delay, or else its
+-- Fail the attempt held under a token: the job is tried again after the given delay, or else its
 -- own backoff, and is dead when this was its last attempt. Refuses a token that is not held any
 -- more.
 -- locks: the job

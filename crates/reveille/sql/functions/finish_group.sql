@@ -1,10 +1,10 @@
--- Make a group known to its queue, after its cursors were made: those of partitions up to
--- in_through by others before, the rest here. Returns whether it is known now; it is not when the
--- queue is gone. Whoever finishes must let the group catch up in a later
--- transaction: between the two, another group's consumer may have told the cursors of its time, and
---              not this one.
--- locks: the queue's row, so that no partition is made meanwhile; the group's row; the new cursors,
---        ascending
+-- Make a group known to its queue, after its cursors were created: those of partitions up to
+-- in_through by earlier steps, the others here. Returns whether the group is known now; it is not
+-- if the queue is gone. The caller must let the group catch up in a later transaction: before the
+-- commit of this one, a partition may have been marked ready for the other groups and not for this
+-- group.
+-- locks: the queue's row, so that no partition is created meanwhile; the group's row; the new
+--        cursors, ascending
 create or replace function {schema}.finish_group(in_group int, in_through int)
 returns boolean
 language plpgsql
@@ -20,11 +20,10 @@ begin
     delete from {schema}.consumer_group where consumer_group.id = in_group and consumer_group.begun_for is not null;
     return false;
   end if;
-  -- Partitions that were made since, whatever the steps before saw of them: one may have been on
-  -- its way, with a lower number than one that was seen. Now none is.
+  -- All partitions above in_through, also those that earlier steps may have seen: one may have been
+  -- uncommitted then, with a lower number than one that was seen. Now none is.
   perform {schema}.make_cursors(in_group, in_through, in_through, 2147483647);
-  -- Its age counts from here: what its cursors are not told of yet is no defect until it had time
-  -- to catch up.
+  -- Its age counts from here: reconcile leaves a young group time to catch up.
   update {schema}.consumer_group
   set queue = owner, begun_for = null, created_at = pg_catalog.clock_timestamp()
   where consumer_group.id = in_group and consumer_group.begun_for is not null;
@@ -32,4 +31,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.finish_group(int, int) is 'Reveille: makes a consumer group known that has its cursors';
+comment on function {schema}.finish_group(int, int) is 'Reveille: makes a consumer group known to its queue';

@@ -1,10 +1,10 @@
--- Which of these growing keys were pushed to these partitions (parallel arrays, partitions
--- repeated) within their window, and by which message. A key is looked for in the one stretch of
--- the log among whose keys it falls, and among the runs. Whoever calls holds the heads; being
--- volatile, this sees what was committed before they were taken, which the calling statement may
--- have begun too early to see. One statement: a sweep that moves keys from the log to the runs is
--- seen whole. Tables are read from within, row by row: a plan that joins them whole would do while
--- they are small, and be kept.
+-- The growing keys that were pushed to these partitions (parallel arrays, partitions repeated)
+-- within their window, and the first message of each. A key is searched in the one span of the log
+-- whose range has it, and in the runs. The caller holds the partition rows. The function is
+-- volatile, so it sees what was committed before they were locked, even if the calling statement
+-- began too early to see it. One statement does it, so that a sweep which moves keys from the log
+-- to the runs is seen as a whole. Tables are read row by row in lateral joins: a plan that joins
+-- them whole would be good while they are small, and would be kept.
 -- locks: nothing
 create or replace function {schema}.growing_seen(in_partitions int[], in_keys uuid[])
 returns table (partition int, key uuid, id uuid)
@@ -33,7 +33,7 @@ begin
     select held.*, given.key, given.key::text as name
     from unnest(in_partitions, in_keys) as given (partition, key)
     join held on held.partition = given.partition
-    -- A greater one is new.
+    -- A greater key is new.
     where given.key <= held.key_high
   ), stretch as materialized (
     select asked.partition, asked.since, span.first_seq, span.last_seq, pg_catalog.array_agg(asked.name) as names
@@ -61,10 +61,10 @@ begin
       from {schema}.segment
       where segment.partition = stretch.partition
         and segment.last_seq between stretch.first_seq and stretch.last_seq
-        -- What was redriven was pushed before.
+        -- A redriven message is a copy: its transaction id belongs to the first push.
         and segment.only_grp is null
         and segment.at > stretch.since
-        -- Comparing all with all is quicker only while they are few.
+        -- With more names than this, `&&` costs more than it saves.
         and (pg_catalog.cardinality(stretch.names) > 8 or segment.transaction_ids && stretch.names)
       offset 0
     ) as segment

@@ -1,4 +1,4 @@
--- The channel on which the nodes of this schema talk.
+-- The channel on which the nodes of this schema exchange hints.
 -- locks: nothing
 create or replace function {schema}.hint_channel()
 returns text
@@ -6,7 +6,7 @@ language plpgsql
 stable parallel safe
 as $reveille$
 begin
-  -- The name of the schema as it is, not as it is quoted: asked of a type that lives in it.
+  -- The name of the schema as it is, not as it is quoted: read from a type that lives in it.
   return (
     select 'reveille_' || pg_catalog.encode(
              pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(pg_namespace.nspname::text, 'UTF8')), 1, 8), 'hex')
@@ -17,4 +17,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.hint_channel() is 'Reveille: the channel of this schema''s nodes';
+comment on function {schema}.hint_channel() is 'Reveille: the notification channel of this schema';

@@ -1,5 +1,5 @@
 -- The tags of a job as enqueue_items takes them, joined by line breaks; null for none. Refuses more
--- than 32, and such as are empty, longer than 128 bytes, or hold a line break themselves.
+-- than 32 tags, and tags that are empty, longer than 128 bytes, or contain a line break.
 -- locks: nothing
 create or replace function {schema}.job_tags(in_tags text[])
 returns text

@@ -21,8 +21,8 @@ begin
     case when 'args' = any (parts) then in_args end,
     pg_catalog.convert_to(in_key, 'UTF8')
   ] loop
-    -- With its length, so that two parts cannot be cut in two ways; -1 for a part that does not
-    -- count.
+    -- With its length, so that different parts cannot give the same bytes; -1 for a part that does
+    -- not count.
     whole := whole || pg_catalog.int8send(coalesce(pg_catalog.octet_length(piece), -1)) || coalesce(piece, ''::bytea);
   end loop;
   return pg_catalog.sha256(whole);

@@ -1,7 +1,7 @@
--- Up to which sequence a claim leases that may have in_share messages after the sequence in_start:
--- whole segments while they begin within in_bytes, and the first segment in any case. One message
--- is not weighed, because most pops want one. Written so that it becomes part of the statement that
--- calls it; name its result once there, for every mention is computed by itself.
+-- The last sequence of a lease that may have in_share messages after the sequence in_start: whole
+-- segments while they begin within in_bytes, and the first segment in any case. For one message no
+-- bytes are counted, because most pops want one. Written so that it becomes part of the statement
+-- that calls it; use its result once there, because every use computes it again.
 -- locks: nothing
 create or replace function {schema}.lease_end(in_partition int, in_start bigint, in_share bigint, in_bytes bigint)
 returns table (through bigint)
@@ -32,4 +32,4 @@ as $reveille$
   end
 $reveille$;
 
-comment on function {schema}.lease_end(int, bigint, bigint, bigint) is 'Reveille: how far a claim leases within its bytes';
+comment on function {schema}.lease_end(int, bigint, bigint, bigint) is 'Reveille: the last sequence of a lease';

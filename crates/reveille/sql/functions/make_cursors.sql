@@ -1,8 +1,8 @@
--- Make cursors for a group that is being made, in partitions above in_after, ascending, at most
--- in_most of them, and return the last of these; null when there are none, or when the group is not
--- being made any more. Partitions up to in_through were there when the group asked to begin, and it
--- begins in them as it said; in later ones it begins at their beginning. A cursor that is there
--- stays as it is, so that whoever comes after somebody who died may begin from the first partition
+-- Create cursors for a group that is being created, in partitions above in_after, ascending, at
+-- most in_most of them. Returns the last of these; null if there are none, or if the group is not
+-- being created any more. In partitions up to in_through, which existed when the group registered,
+-- it begins as its subscription says; in later ones at their beginning. An existing cursor stays as
+-- it is, so that a process that goes on after another one died may begin with the first partition
 -- again.
 -- locks: the new cursors, ascending
 create or replace function {schema}.make_cursors(in_group int, in_after int, in_through int, in_most int)
@@ -60,4 +60,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.make_cursors(int, int, int, int) is 'Reveille: makes cursors of a consumer group that is being made';
+comment on function {schema}.make_cursors(int, int, int, int) is 'Reveille: creates cursors of a new consumer group';

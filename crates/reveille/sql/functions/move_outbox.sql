@@ -1,6 +1,7 @@
--- Bring what foreign transactions have pushed to these queues into their logs, at most about
--- in_limit messages; partitions that are not there are made. Does nothing while pushes are paused.
--- locks: the queues' rows for key share; then the heads, ascending; the dedup rows of the keys
+-- Move the outbox of these queues into their logs, at most about in_limit messages; partitions that
+-- do not exist are created. Does nothing while pushes are paused.
+-- locks: the queues' rows for key share; then the partition rows, ascending; the dedup rows of the
+--        keys
 create or replace function {schema}.move_outbox(in_queues text[], in_limit int)
 returns table (queue int, partition int, taken bigint, moved bigint)
 language plpgsql
@@ -14,13 +15,13 @@ begin
   if exists (select from {schema}.switch where switch.name = 'push_paused' and switch.engaged) then
     return;
   end if;
-  -- All of them at once: whoever made them queue by queue could wait for somebody who waits for it.
+  -- All partitions at once: created queue by queue, two callers could deadlock.
   select pg_catalog.array_agg(pending.queue), pg_catalog.array_agg(pending.partition)
   into names, parts
   from (
     select distinct oldest.queue, oldest.partition
-    -- A range of one name: by its equality PostgreSQL might read everybody's rows in the order of
-    -- their ids.
+    -- A range of one name: with an equality PostgreSQL might read the rows of all queues in the
+    -- order of their ids.
     from pg_catalog.unnest(in_queues) as wanted (name)
     cross join lateral (
       select outbox.queue, outbox.partition
@@ -38,4 +39,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.move_outbox(text[], int) is 'Reveille: moves foreign pushes into the logs of queues';
+comment on function {schema}.move_outbox(text[], int) is 'Reveille: moves the outbox of queues into their logs';

@@ -1,9 +1,9 @@
--- Bring what foreign transactions have pushed to these partitions into their logs, in the order of
--- the outbox, at most in_limit messages, and return how many each got. Duplicates are dropped. The
--- heads are taken first, each later statement sees what was committed until then, and only what it
--- deleted itself is appended: so nothing is moved twice, and whatever was committed before a push
--- began comes before it.
--- locks: the heads, ascending; the dedup rows of the keys
+-- Move the outbox of these partitions into their logs, in the order of the outbox, at most in_limit
+-- messages, and return how many each partition got. Duplicates are dropped. The partition rows are
+-- locked first, each later statement sees what was committed until then, and only rows that it
+-- deleted itself are appended: so no message is moved twice, and messages that were committed
+-- before a push began come before it.
+-- locks: the partition rows, ascending; the dedup rows of the keys
 create or replace function {schema}.move_partitions(in_partitions int[], in_limit int)
 returns table (queue int, partition int, taken bigint, moved bigint)
 language plpgsql
@@ -20,7 +20,7 @@ begin
     join {schema}.partition_row on partition_row.partition = partition.id
     where partition.id = any (in_partitions)
   ), due as materialized (
-    -- A range of one name: by its equality PostgreSQL might read everybody's rows.
+    -- A range of one name: with an equality PostgreSQL might read the rows of all queues.
     select waiting.id, place.partition, place.dedup_window
     from (select distinct place.queue_name from place) as wanted
     cross join lateral (
@@ -55,7 +55,7 @@ begin
       where seen.until <= pg_catalog.clock_timestamp()
     returning seen.id
   ), met as materialized (
-    -- The heads were taken by a statement before: whatever was pushed, this one sees it.
+    -- An earlier statement locked the partition rows: this one sees every push before that.
     select seen.partition, seen.key
     from {schema}.growing_seen(
       array(select named.partition from named where named.grows order by named.id),
@@ -122,4 +122,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.move_partitions(int[], int) is 'Reveille: moves foreign pushes into the logs of partitions';
+comment on function {schema}.move_partitions(int[], int) is 'Reveille: moves the outbox of partitions into their logs';

@@ -1,6 +1,5 @@
--- Keep growing keys that do not come in the order of their making, as note_keys, unless one of them
--- was seen within its window: then nothing is kept, and false is returned. Whoever calls holds the
--- heads.
+-- Store growing keys that did not arrive in order, as note_keys, unless one of them was seen within
+-- its window: then nothing is stored, and false is returned. The caller holds the partition rows.
 -- locks: the new rows
 create or replace function {schema}.note_if_new(in_partitions int[], in_keys uuid[], in_ids uuid[], in_untils timestamptz[])
 returns boolean
@@ -17,4 +16,4 @@ end
 $reveille$;
 
 comment on function {schema}.note_if_new(int[], uuid[], uuid[], timestamptz[])
-  is 'Reveille: keeps transaction ids of a push that came out of order';
+  is 'Reveille: stores transaction ids that arrived out of order';

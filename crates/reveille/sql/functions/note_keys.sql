@@ -1,6 +1,6 @@
--- Keep growing keys in dedup_run, each with its message's id and until when (parallel arrays): one
--- row for those of a partition that were made within the same 256 ms, which their first ten digits
--- tell, and end within the same second. Returns how many rows.
+-- Store growing keys in dedup_run, each with the id of its message and the end of its window
+-- (parallel arrays): one row for the keys of a partition that were made within the same 256 ms (by
+-- their first ten digits) and whose windows end within the same second. Returns how many rows.
 -- locks: the new rows
 create or replace function {schema}.note_keys(in_partitions int[], in_keys uuid[], in_ids uuid[], in_untils timestamptz[])
 returns bigint
@@ -32,4 +32,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.note_keys(int[], uuid[], uuid[], timestamptz[]) is 'Reveille: keeps growing transaction ids apart from the log';
+comment on function {schema}.note_keys(int[], uuid[], uuid[], timestamptz[]) is 'Reveille: stores growing transaction ids beside the log';

@@ -1,5 +1,5 @@
--- The head of a partition and where it lies, looked up as cursor_of looks up cursors. Written so
--- that it becomes part of the statement that calls it.
+-- The partition row of a partition and its ctid, read as cursor_of reads cursors. Written so that
+-- it becomes part of the statement that calls it.
 -- locks: nothing
 create or replace function {schema}.partition_row_of(in_partition int)
 returns table (tid tid, queue int, next_seq bigint, first_seq bigint, last_at timestamptz)
@@ -18,4 +18,4 @@ as $reveille$
   where newest.partition = in_partition
 $reveille$;
 
-comment on function {schema}.partition_row_of(int) is 'Reveille: where the partition_row of a partition lies';
+comment on function {schema}.partition_row_of(int) is 'Reveille: the partition row of a partition';

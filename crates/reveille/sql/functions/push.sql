@@ -1,8 +1,8 @@
--- Push one message as part of the caller's transaction, and return its id: it is seen after the
--- commit, and woken for. The payload is kept byte for byte: text and json as they are written,
--- jsonb as PostgreSQL writes it, bytea as it is. A transaction id that its partition has seen
--- within the queue's window is dropped when the message comes to its partition. More than 16 MiB
--- are refused, which is what servers refuse unless they are told otherwise.
+-- Push one message as part of the caller's transaction, and return its id: the commit makes it
+-- visible and wakes its consumers. The payload is kept byte for byte: text and json as they are
+-- written, jsonb as PostgreSQL writes it, bytea as it is. A message whose transaction id its
+-- partition has seen within the queue's window is dropped when it is moved to its partition. More
+-- than 16 MiB are refused, which is also the default limit of servers.
 -- locks: nothing that exists; a notification takes a lock on the whole database while the caller
 --        commits
 create or replace function {schema}.push(

@@ -1,7 +1,7 @@
--- Push messages as part of the caller's transaction: arrays in parallel, of which transaction ids,
--- trace ids, producers and key ids may be null, as a whole or here and there. They come to their
--- partitions after the commit. Nodes are told with the commit, once for each queue, unless the
--- queue is quiet.
+-- Push messages as part of the caller's transaction: parallel arrays, of which transaction ids,
+-- trace ids, producers and key ids may be null, as a whole or for single messages. The messages
+-- reach their partitions after the commit. The commit notifies the nodes, once for each queue that
+-- is not quiet.
 -- locks: nothing that exists; a notification takes a lock on the whole database while the caller
 --        commits
 create or replace function {schema}.push_items(
@@ -47,8 +47,8 @@ begin
         using errcode = 'invalid_parameter_value';
     end if;
     if pushed.quiet is not true then
-      -- The same words twice in a transaction are one notification. A queue that is not there yet
-      -- has no number.
+      -- The same payload twice in a transaction is one notification. A queue that does not exist
+      -- yet has no id.
       perform pg_catalog.pg_notify({schema}.hint_channel(), E'hint\nmessages' || coalesce(' ' || pushed.id, ''));
     end if;
   end loop;

@@ -1,5 +1,5 @@
 -- Push messages to one partition as part of the caller's transaction, and return their ids in the
--- same order. As push, with arrays; transaction ids may be null as a whole or here and there.
+-- same order. As push, with arrays; transaction ids may be null, as a whole or for single messages.
 -- locks: nothing that exists; a notification takes a lock on the whole database while the caller
 --        commits
 create or replace function {schema}.push_many(

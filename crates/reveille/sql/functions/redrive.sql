@@ -1,8 +1,8 @@
--- Put dead letters back to the end of their partitions, for their own group alone: other groups
--- settled these messages long ago, and a copy for everybody would make them do it again. Message,
--- transaction id and payload are as they were; the letter is gone with the same commit. Letters
--- whose group or partition is gone stay. Returns where there is something to claim now.
--- locks: the heads, ascending; the letters
+-- Move dead letters back to the end of their partitions, for their own group alone: other groups
+-- settled these messages long ago, and must not get them again. Message id, transaction id and
+-- payload stay the same; the same commit removes the letter. Letters whose group or partition is
+-- gone stay. Returns the partitions that have something to claim now.
+-- locks: the partition rows, ascending; the letters
 create or replace function {schema}.redrive(letters bigint[])
 returns table (queue int, partition int, messages int)
 language plpgsql
@@ -24,8 +24,8 @@ begin
       and consumer_group.id = dead_letter.grp
     returning dead_letter.*
   ), numbered as (
-    -- Cut at 256 messages, and when there is a mebibyte: a field of PostgreSQL holds no more than
-    -- one gibibyte.
+    -- A segment ends after 256 messages or one mebibyte: a field of PostgreSQL holds at most one
+    -- gibibyte.
     select taken.*,
            (pg_catalog.row_number() over mine - 1) / 256 as place,
            (pg_catalog.sum(pg_catalog.length(taken.payload)) over mine - pg_catalog.length(taken.payload)) / 1048576 as mebibyte
@@ -67,4 +67,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.redrive(bigint[]) is 'Reveille: puts dead letters back into their queue';
+comment on function {schema}.redrive(bigint[]) is 'Reveille: moves dead letters back into their queue';

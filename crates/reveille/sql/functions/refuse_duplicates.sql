@@ -1,4 +1,4 @@
--- Ends a push of which some keys were seen before; the pusher then asks which ones.
+-- Fails a push that has keys which were seen before; the caller then finds out which.
 -- locks: nothing
 create or replace function {schema}.refuse_duplicates()
 returns boolean
@@ -9,4 +9,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.refuse_duplicates() is 'Reveille: ends a push that holds duplicates';
+comment on function {schema}.refuse_duplicates() is 'Reveille: fails a push that has duplicates';

@@ -1,15 +1,16 @@
--- Make a group known to a queue, with a cursor for every partition there is, and return its id; the
--- first registration decides where it begins. Partitions that come later begin at their beginning.
--- Nothing is returned when the queue is gone, and no id when it has in_groups groups already.
--- With more than in_most partitions the group is only begun, and through is the last partition
--- there is: the caller makes its cursors a few at a time (make_cursors) and ends with finish_group.
---           Until then it has no queue, only one that it was begun for, and nobody
--- finds it by its queue: neither consumers, nor those who tell groups what was pushed. Its cursors
--- are its own (nobody deletes those of a group that there is), and whoever registers it after
--- somebody who died goes on with it. The queue's row is held for a moment only, but long enough
--- that no partition up to through is still on its way. Whoever registers must let the group catch
--- up in a later transaction: see finish_group.
--- locks: the queue's row, so that no partition is made meanwhile
+-- Create a group of a queue, with a cursor for every partition, and return its id; the first
+-- registration decides where it begins. In later partitions it begins at their beginning. Returns
+-- nothing if the queue is gone, and no id if the queue has in_groups groups already.
+--
+-- With more than in_most partitions the group is only begun, and through is the last partition: the
+-- caller creates its cursors a few at a time (make_cursors), and ends with finish_group. Until then
+-- the group has begun_for instead of queue, so that a search by queue does not find it: neither
+-- consumers nor mark_ready know it. Its cursors stay as long as its row, and a process that
+-- registers it after another one died goes on with them. The queue's row is locked for a moment
+-- only, but long enough that every partition up to through is committed.
+--
+-- The caller must let the group catch up in a later transaction: see finish_group.
+-- locks: the queue's row, so that no partition is created meanwhile
 create or replace function {schema}.register(
   in_queue int, in_name text, in_mode text, in_from timestamptz, in_groups int default 2147483647, in_most int default 2147483647
 )
@@ -43,7 +44,7 @@ begin
     values (in_queue, in_name, in_mode, in_from)
     returning id into grp;
   else
-    -- Upkeep takes what nobody has gone on with for an hour.
+    -- Upkeep removes a group that is not finished within an hour.
     update {schema}.consumer_group set created_at = pg_catalog.clock_timestamp() where consumer_group.id = grp;
   end if;
   through := coalesce((select pg_catalog.max(partition_row.partition) from {schema}.partition_row where partition_row.queue = in_queue), 0);
@@ -62,4 +63,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.register(int, text, text, timestamptz, int, int) is 'Reveille: makes a consumer group known';
+comment on function {schema}.register(int, text, text, timestamptz, int, int) is 'Reveille: registers a consumer group';

@@ -1,7 +1,7 @@
--- Remove what is left of a deleted queue, at most about in_limit rows of a kind, and return how
--- many rows that were: zero when nothing is left. Heads go first: a push that is under way ends
--- before, and none begins after. Does nothing to a queue that is there.
--- locks: the heads, ascending; then the rows
+-- Remove the remaining rows of a deleted queue, at most about in_limit of each table, and return
+-- how many these were: zero when none is left. Partition rows go first: a push that is under way
+-- ends before, and none begins after. Does nothing to a queue that exists.
+-- locks: the partition rows, ascending; then the rows
 create or replace function {schema}.remove_leftovers(in_queue int, in_limit int)
 returns bigint
 language plpgsql
@@ -80,4 +80,4 @@ begin
 end
 $reveille$;
 
-comment on function {schema}.remove_leftovers(int, int) is 'Reveille: removes what is left of a deleted queue';
+comment on function {schema}.remove_leftovers(int, int) is 'Reveille: removes the remaining rows of a deleted queue';

@@ -1,8 +1,8 @@
 -- How many seconds a job waits after failure number in_failures. in_backoff is null for the usual
 -- pauses (0 s, 30 s, 5 min, as often as needed), 'list:0,30,300' for pauses of one's own of which
 -- the last repeats, or 'exponential:first:longest' for a random time up to first, doubled with
--- every failure, and at most longest: jobs that failed together do not come back together. What is
--- written so was checked by check_backoff.
+-- every failure, and at most longest: jobs that failed together do not come back together.
+-- check_backoff has checked the text.
 -- locks: nothing
 create or replace function {schema}.retry_delay(in_backoff text, in_failures int)
 returns double precision

@@ -1,10 +1,10 @@
--- Move a group's cursors to another place, in partitions of one queue above in_after, ascending, at
--- most in_most of them; or in one named partition. place: 'beginning', 'end', 'time' (in_at: the
--- first message that is not older), 'sequence' (in_seq: the last one to count as settled),
--- 'subscription' (where the group began). Whoever has a lease loses it. What is not kept any more
--- cannot be sought: then the first message that is kept is next, and clamped says so.
--- locks: cursors ascending, after those that were not there are made: whoever makes one waits for
---        others who make it, and must not hold what they wait for
+-- Move a group's cursors to another position, in partitions of one queue above in_after, ascending,
+-- at most in_most of them; or in one named partition. in_place: 'beginning', 'end', 'time' (in_at:
+-- the first message that is not older), 'sequence' (in_seq: the last one to count as settled),
+-- 'subscription' (where the group began). Leases there are lost. If the position is not kept any
+-- more, the first message that is kept is next, and clamped is true.
+-- locks: cursors ascending, after missing cursors were created: creating one waits for others that
+--        create it, and must not hold a lock that they wait for
 create or replace function {schema}.seek(
   in_group int, in_partition int, in_after int, in_most int, in_place text, in_at timestamptz, in_seq bigint
 )
@@ -14,7 +14,7 @@ as $reveille$
 #variable_conflict use_column
 declare
   top record;
-  told bigint;
+  newest bigint;
   wanted bigint;
 begin
   insert into {schema}.cursor (partition, grp, upto, due_at)
@@ -46,28 +46,28 @@ begin
     order by partition_row.partition
     limit in_most
   loop
-    select cursor.upto into told
+    select cursor.upto into newest
     from {schema}.cursor
     where cursor.partition = top.partition and cursor.grp = in_group
     for update;
-    -- A partition that was made in this moment is not sought: its group begins there as in every
-    -- later one.
+    -- A partition that was created meanwhile is left out: the group begins there as in every later
+    -- partition.
     continue when not found;
-    -- Another statement, so that it sees what was pushed while we waited.
-    select greatest(told, partition_row.next_seq - 1), partition_row.first_seq into strict told, top.first_seq
+    -- A statement of its own, so that it sees pushes from the time of the wait.
+    select greatest(newest, partition_row.next_seq - 1), partition_row.first_seq into strict newest, top.first_seq
     from {schema}.partition_row
     where partition_row.partition = top.partition;
     wanted := case
-      when in_place = 'end' then told
+      when in_place = 'end' then newest
       when in_place = 'sequence' then in_seq
-      when in_place = 'time' then {schema}.seq_at(top.partition, top.first_seq - 1, told, in_at)
+      when in_place = 'time' then {schema}.seq_at(top.partition, top.first_seq - 1, newest, in_at)
       when in_place = 'subscription' and top.mode <> 'all'
-        then {schema}.seq_at(top.partition, top.first_seq - 1, told, top.began)
+        then {schema}.seq_at(top.partition, top.first_seq - 1, newest, top.began)
       else 0
     end;
     partition := top.partition;
-    committed := least(greatest(wanted, top.first_seq - 1), told);
-    clamped := wanted > told or (top.first_seq > 1 and (
+    committed := least(greatest(wanted, top.first_seq - 1), newest);
+    clamped := wanted > newest or (top.first_seq > 1 and (
       wanted < top.first_seq - 1
       or (in_place = 'time' and wanted = top.first_seq - 1 and in_at < coalesce((
         select segment.at
@@ -77,10 +77,10 @@ begin
         limit 1
       ), 'infinity'))
     ));
-    more := told > committed;
+    more := newest > committed;
     update {schema}.cursor
     set committed = seek.committed,
-        upto = told,
+        upto = newest,
         due_at = case when more then pg_catalog.clock_timestamp() end,
         lease_until = null,
         epoch = cursor.epoch + 1,
@@ -94,4 +94,4 @@ end
 $reveille$;
 
 comment on function {schema}.seek(int, int, int, int, text, timestamptz, bigint)
-  is 'Reveille: moves a consumer group to another place';
+  is 'Reveille: moves a consumer group to another position';

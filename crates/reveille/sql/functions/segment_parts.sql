@@ -1,5 +1,5 @@
 -- The messages of a partition after the sequence in_start and up to in_through, as the group sees
--- them: one row for each segment that holds some, with the arrays cut to the range. `first` is the
+-- them: one row for each segment that has some, with the arrays cut to the range. `first` is the
 -- sequence of the first message of the row, `gone` the sequences that the group must not see.
 -- Written so that it becomes part of the statement that calls it.
 -- locks: nothing

@@ -1,5 +1,5 @@
--- The last sequence of a partition, between two, whose message is older than a time. Times grow
--- with sequences, so this halves the span: a long partition is not read.
+-- The last sequence of a partition, between two sequences, whose message is older than a time.
+-- Times grow with sequences, so this is a binary search.
 -- locks: nothing
 create or replace function {schema}.seq_at(in_partition int, low bigint, high bigint, moment timestamptz)
 returns bigint

@@ -1,16 +1,17 @@
--- Settle leases: what was completed, and what was not. Arrays in parallel; taken in the order of
--- (partition, group), so that two callers cannot wait for each other; of one lease in the order
--- given.
--- through: the last completed sequence (the one before the first that was not). outcome of the next
---          message: 'completed'
--- (nothing more to say), 'failed' (charged), 'retry' (uncharged), 'dlq' (straight to the dead
--- letters), 'release' (as if never claimed; through is ignored). A null nonce is judged against the
--- lease that is there. strict refuses ended leases.
--- said: 'settled'; 'already' (a repeat, or the lease was given back before); 'passed' (not
---       completed, says the caller, but it
--- is settled); 'lost' (another claim, or none); 'expired'; 'outside' (not within the lease). item
--- counts from 1.
--- durable: whether the queue wants the commit to wait for the disk.
+-- Settle leases: parallel arrays, settled in the order of (partition, group), so that two callers
+-- cannot deadlock; settlements of one lease in the order given.
+--   throughs   the last completed sequence
+--   outcomes   of the message after that: 'completed' (there is none), 'failed' (charged), 'retry'
+--              (uncharged), 'dlq' (a dead letter at once), 'release' (as if never claimed; through
+--              is ignored)
+--   nonces     the lease; null for the lease that the group has
+--   strict     refuses an ended lease
+-- Returns for each settlement:
+--   item       its number, from 1
+--   said       'settled'; 'already' (a repeat, or the lease was given back before); 'passed' (not
+--              completed, but it is settled already); 'lost' (another claim, or none); 'expired';
+--              'outside' (not within the lease)
+--   durable    whether the queue wants the commit to wait for the disk
 -- locks: cursors ascending
 create or replace function {schema}.settle(
   partitions int[], groups int[], nonces uuid[], throughs bigint[], outcomes text[], errors text[], strict boolean[]
@@ -42,8 +43,8 @@ begin
     more := false;
     due_s := null;
     durable := null;
-    -- From the newest version back: while a transaction elsewhere is held open, all of them are
-    -- there.
+    -- From the newest version back: while a transaction elsewhere is held open, no version goes
+    -- away.
     select locked.* into held
     from {schema}.cursor_of(asked.partition, asked.grp) as newest
     cross join lateral (
@@ -56,7 +57,7 @@ begin
       limit 1
       for update
     ) as locked
-    -- One that was deleted while we waited is not to be taken for the one before it.
+    -- If the cursor was deleted during the wait, the row found is another cursor.
     where locked.partition = asked.partition and locked.grp = asked.grp;
     before := held.committed;
     committed := held.committed;
@@ -111,7 +112,8 @@ begin
       due := pg_catalog.clock_timestamp();
     end if;
     committed := passed + dead::int;
-    -- Never cleared while the cursor, on the row we hold, was told of more.
+    -- due_at is never cleared while the cursor, on the row we hold, was marked ready for more: rule
+    -- R3 of docs/messages.md.
     more := greatest(held.upto, top.next_seq - 1) > committed;
     update {schema}.cursor
     set committed = settle.committed,

@@ -1,6 +1,6 @@
--- Settle one job that is held under a token, as its handler was given it ("id.epoch.nonce"), inside
--- the handler's own transaction. Refuses a token that is not held any more, so that the transaction
--- cannot commit work that somebody else does by now. See settle_jobs for the outcomes.
+-- Settle one job that is held under a token ("id.epoch.nonce"), inside the handler's own
+-- transaction. Refuses a token that is not held any more, so that the transaction cannot commit
+-- work that another worker does now. See settle_jobs for the outcomes.
 -- locks: the job
 create or replace function {schema}.settle_job(
   in_token text, in_outcome text, in_delay interval, in_code text, in_message text, in_result json, in_keep interval
@@ -28,7 +28,7 @@ begin
     array[extract(epoch from in_delay)::double precision], array[in_code], array[in_message], array[null::double precision],
     array[pg_catalog.convert_to(in_result::text, 'UTF8')], extract(epoch from in_keep)::double precision, null);
   if settled.said <> 'recorded' then
-    raise exception 'the lease of job % is lost: it has ended, or somebody else has it', parts[1]
+    raise exception 'the lease of job % is lost: it has ended, or another worker has it', parts[1]
       using errcode = 'object_not_in_prerequisite_state';
   end if;
   if settled.state = 'scheduled' then

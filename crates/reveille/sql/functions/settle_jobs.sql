@@ -1,10 +1,9 @@
--- Settle jobs in every way, one after another in the order of their ids, says whoever holds them by
--- epochs and nonces. outcomes: 'done'; 'retry' (after a pause of delays seconds, by the job's own
--- backoff if null, or dead if it was the last attempt); 'snooze' (after delays seconds, uncharged);
--- 'release' (at once, uncharged); 'cancelled'; 'dead'. in_keep and in_keep_dead are how many
--- seconds an ended job is kept; null for ever. One row for each: what it said ('recorded', or
--- 'lost' when somebody else has it or it has ended), the state it is in now, and the seconds until
--- it is due again.
+-- Settle jobs that are held under epochs and nonces, in the order of their ids. outcomes: 'done';
+-- 'retry' (after a pause of delays seconds, by the job's own backoff if null, or dead if it was the
+-- last attempt); 'snooze' (after delays seconds, uncharged); 'release' (at once, uncharged);
+-- 'cancelled'; 'dead'. in_keep and in_keep_dead are how many seconds an ended job is kept; null for
+-- ever. Returns one row for each: the answer ('recorded', or 'lost' when another worker has the job
+-- or it has ended), the state it is in now, and the seconds until it is due again.
 -- locks: the jobs ascending
 create or replace function {schema}.settle_jobs(
   in_ids bigint[], in_epochs int[], in_nonces bigint[], in_outcomes text[], in_delays double precision[], in_codes text[],
@@ -68,8 +67,8 @@ begin
           ) end,
           0
         ), 0);
-        -- What was enqueued before its backoff was checked may wait without end: a century is that,
-        -- and can be added.
+        -- A backoff that was stored unchecked may be infinite: a century is as long, and can be
+        -- added.
         due_s := least(due_s, 3162240000);
         update {schema}.job
         set due_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => due_s), nonce = null, worker = null,

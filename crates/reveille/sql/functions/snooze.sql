@@ -1,5 +1,5 @@
--- The job held under a token is put off, and this attempt does not count. Refuses a token that is
--- not held any more.
+-- Put off the job held under a token; this attempt does not count. Refuses a token that is not held
+-- any more.
 -- locks: the job
 create or replace function {schema}.snooze(token text, delay interval)
 returns void

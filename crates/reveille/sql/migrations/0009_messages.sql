@@ -1,12 +1,16 @@
 -- Messages: queues of ordered partitions, consumer groups with one cursor for each partition, a log
 -- of segments.
 -- locks: nothing that exists
--- Lock order, for everybody: rows of head ascending, then rows of cursor ascending; skip-locked
--- work last. Nobody waits for a row of head while holding a cursor. No foreign keys on hot tables:
--- names are resolved to ids once, and ids are never reused.
--- The indexes of head and cursor are not unique. Most updates of a cursor, and many of head, change
--- an indexed column; then PostgreSQL checks every version of the row before it accepts that a
--- unique key is still unique, and while a transaction is held open no version goes away.
+--
+-- Lock order of every statement: partition rows ascending, then cursors ascending; skip-locked work
+-- last. No statement waits for a partition row while it holds a cursor.
+--
+-- No foreign keys on hot tables: names are resolved to ids once, and ids are never reused.
+--
+-- The indexes of partition_row and cursor are not unique. Most updates of a cursor, and many of a
+-- partition row, change an indexed column. With a unique index PostgreSQL would then check every
+-- version of the row, and while a transaction is held open no version goes away.
+--
 -- Tables without a primary key have replica identity full: otherwise a publication of all tables
 -- would refuse their updates.
 
@@ -19,11 +23,10 @@ create table {schema}.queue (
   created_at timestamptz not null default clock_timestamp(),
   -- How long a claim lasts.
   lease interval not null default '60 seconds',
-  -- How many failures a message may have before it goes to the dead letters, and the pause after
-  -- each.
+  -- How many failures a message may have before it becomes a dead letter, and the pause after each.
   retry_limit int not null default 3,
   retry_delay interval not null default '0',
-  -- How often a message may be claimed without progress, whoever died of it.
+  -- How often a message may be claimed without an answer before it becomes a dead letter.
   max_deliveries int not null default 25,
   -- Messages are hidden until they are this old; partitions until their newest message is.
   delay interval not null default '0',
@@ -35,8 +38,8 @@ create table {schema}.queue (
   max_size bigint not null default 0,
   -- Which queue of a namespace or task is served first: higher before lower.
   priority int not null default 0,
-  -- What is kept: everything this long, what all groups have consumed this long, what nobody
-  -- consumed this long; zero for ever.
+  -- How long messages are kept: all of them; those that all groups have consumed; those that some
+  -- group has not consumed. Zero for ever.
   retention interval not null default '0',
   completed_retention interval not null default '0',
   max_wait interval not null default '0',
@@ -50,7 +53,7 @@ create table {schema}.queue (
   durable_acks boolean not null default true,
   quiet boolean not null default false,
   paused boolean not null default false,
-  -- As Queen's clients spell what has no meaning of its own here.
+  -- Options of Queen's clients that have no effect here, as they were given.
   echo jsonb not null default '{}'
 );
 create index queue_namespace on {schema}.queue (namespace, task);
@@ -64,22 +67,22 @@ create table {schema}.partition (
   unique (queue, name)
 );
 
--- One row for each partition: the transaction that holds its lock gives out sequence numbers, so
--- that their order is commit order. A partition has one because ensure_all makes both in one
--- statement.
+-- One row for each partition. The transaction that holds its lock assigns sequence numbers, so that
+-- their order is the order of commits. A partition has one row because ensure_all inserts both in
+-- one statement.
 create table {schema}.partition_row (
   partition int not null,
   queue int not null,
   next_seq bigint not null default 1,
   first_seq bigint not null default 1,
-  -- Set while there may be messages that not every group's cursor has been told of.
+  -- Since when the partition has had new messages for which it was not marked ready; else null.
   new_since timestamptz,
   -- The newest message's time; never goes back.
   last_at timestamptz not null default 'epoch',
-  -- The greatest transaction id that grows, of all its messages.
+  -- The greatest growing transaction id of all its messages.
   key_high uuid,
-  -- The stretch of the log that no row of dedup_span covers yet: where it begins, where the last of
-  -- its keys lies, and the least and greatest of them; null while there is none.
+  -- The end of the log that no row of dedup_span covers yet: where it begins, the sequence of its
+  -- last key, and the least and greatest of its keys; null while it has none.
   span_from bigint,
   span_to bigint,
   span_low uuid,
@@ -103,7 +106,7 @@ create table {schema}.segment (
   key_id int,
   -- Positions of messages that were deleted one by one.
   gone int[],
-  -- Redriven for one group; to every other it is as if deleted.
+  -- Set for redriven messages: only this group sees them.
   only_grp int,
   ids uuid[] not null,
   -- Null where it equals the message's id.
@@ -120,16 +123,16 @@ alter table {schema}.segment
 
 create table {schema}.consumer_group (
   id int generated always as identity primary key,
-  -- Null while the cursors of the group are being made: a search by queue does not find it.
+  -- Null while the cursors of the group are being created: a search by queue does not find it.
   queue int,
-  -- The queue of a group whose cursors are being made; null afterwards.
+  -- The queue of a group whose cursors are being created; null afterwards.
   begun_for int,
   name text not null,
   -- Where it began: 'all', 'new' or 'from'; decided once, at its first pop.
   mode text not null check (mode in ('all', 'new', 'from')),
   from_at timestamptz,
   created_at timestamptz not null default clock_timestamp(),
-  -- Its cursors were made, and made good for what was pushed meanwhile.
+  -- Its cursors were created, and have caught up with pushes from that time.
   settled boolean not null default false,
   check ((queue is null) <> (begun_for is null)),
   unique (queue, name),
@@ -141,16 +144,16 @@ create table {schema}.cursor (
   grp int not null,
   -- Everything up to here is settled.
   committed bigint not null default 0,
-  -- The highest sequence this cursor has been told of.
+  -- The highest sequence for which the cursor was marked ready.
   upto bigint not null default 0,
-  -- When the partition becomes claimable: now, a retry, a lease's end, a delay. Null when nothing
-  -- waits.
+  -- When the partition becomes claimable for the group: now, after a retry delay, at the end of a
+  -- lease, after a delay. Null if no message waits.
   due_at timestamptz,
   lease_until timestamptz,
   leased_through bigint not null default 0,
   epoch bigint not null default 0,
   nonce uuid,
-  -- Of the first unsettled message: failures said by consumers, and claims.
+  -- Of the first unsettled message: failures that consumers reported, and claims.
   failures int not null default 0,
   deliveries int not null default 0
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
@@ -160,8 +163,8 @@ create index cursor_place on {schema}.cursor (partition, grp);
 create index cursor_due on {schema}.cursor (grp, due_at) where due_at is not null;
 create index cursor_nonce on {schema}.cursor (nonce) where lease_until is not null;
 
--- That a group has one cursor in a partition: the triggers write a row when a cursor is made and
--- delete it with the cursor, and never between. An insert of a second cursor does nothing.
+-- Ensures that a group has one cursor in a partition: triggers insert a row when a cursor is
+-- created and delete it with the cursor. The insert of a second cursor does nothing.
 create table {schema}.cursor_made (
   partition int not null,
   grp int not null,
@@ -221,11 +224,10 @@ create index dead_letter_group on {schema}.dead_letter (grp, id);
 create index dead_letter_message on {schema}.dead_letter (partition, seq);
 
 -- Transaction ids of the last dedup_window are in three tables. Ids that grow (UUIDs of version 7)
--- and arrive in order are found in the log itself, by dedup_span; ids that grow but arrive out of
--- order, by SQL, or whose segment was deleted before the window was over are in dedup_run; all
--- others are in dedup. A reader or writer of these tables holds the partition's row of head, and
--- reads in a statement that began after the row was locked: so two pushes cannot both find that an
--- id is new.
+-- and arrive in order are found in the log itself, by dedup_span. Ids that grow but arrive out of
+-- order, by SQL, or whose segment was deleted before the window was over, are in dedup_run. All
+-- others are in dedup. A reader or writer of these tables holds the partition row, and reads in a
+-- statement that began after the row was locked: so two pushes cannot both find that an id is new.
 
 -- Ids that do not grow. The key is the id itself when it is a UUID, else a hash of it.
 create table {schema}.dedup (
@@ -240,10 +242,10 @@ create index dedup_until on {schema}.dedup using brin (until) with (pages_per_ra
 -- A run of ids that grow: one row for many ids.
 create table {schema}.dedup_run (
   partition int not null,
-  -- The least and the greatest of its keys; they are no more than dedup_reach allows apart.
+  -- The least and the greatest of its keys; dedup_reach limits the distance.
   low uuid not null,
   high uuid not null,
-  -- Null when there is one, which is both.
+  -- Null if there is only one key, which is both.
   keys uuid[],
   ids uuid[] not null,
   until timestamptz not null
@@ -254,8 +256,8 @@ alter table {schema}.dedup_run replica identity full;
 create index dedup_run_high on {schema}.dedup_run (partition, high);
 create index dedup_run_until on {schema}.dedup_run using brin (until) with (pages_per_range = 16);
 
--- A stretch of a partition's log, and the least and greatest of its keys that came in order. A
--- later stretch has greater keys: no two of a partition overlap.
+-- A span of a partition's log, with the least and greatest of its keys that arrived in order. A
+-- later span has greater keys, so the spans of a partition never overlap.
 create table {schema}.dedup_span (
   partition int not null,
   low uuid not null,
@@ -268,8 +270,8 @@ alter table {schema}.dedup_span replica identity full;
 create index dedup_span_high on {schema}.dedup_span (partition, high);
 create index dedup_span_until on {schema}.dedup_span using brin (until) with (pages_per_range = 16);
 
--- Pushes made inside somebody else's transaction, or while pushes are paused. Names, not ids:
--- creating a partition there would block every other creator until that transaction ends.
+-- Pushes in a caller's transaction, or while pushes are paused. Names, not ids: creating a
+-- partition there would block every other creator until that transaction ends.
 create table {schema}.outbox (
   id bigint generated always as identity primary key,
   queue text not null,
@@ -299,14 +301,14 @@ create table {schema}.trace (
 create index trace_message on {schema}.trace (partition, transaction_id, id);
 create index trace_names on {schema}.trace using gin (names);
 
--- Upkeep that one node at a time should do: a node takes the row, skipping locked ones, and moves
--- next_at on.
+-- Upkeep tasks, each done by one node at a time: a node takes the row, skipping locked ones, and
+-- moves next_at on.
 create table {schema}.upkeep (
   name text primary key,
   next_at timestamptz not null default clock_timestamp(),
-  -- Where a round left off.
+  -- Where a run stopped.
   mark bigint not null default 0,
-  -- What the last round did.
+  -- What the last run did.
   done_at timestamptz,
   figures jsonb not null default '{}'
 );

@@ -1,7 +1,7 @@
--- Say that node $1, called $2, lives; prove its link by an echo $4 on channel $3; name the nodes
--- heard of within the last $5 seconds, and say in the row without a number how many seconds ago
--- this one was heard of, null for never. The surveys of the sources follow, each as one more
--- `union all`.
+-- Note that node $1, called $2, lives; prove its link by an echo $4 on channel $3; return the other
+-- nodes with a heartbeat within the last $5 seconds, and in the row without a number how many
+-- seconds ago the last heartbeat of this one was, null for never. The surveys of the sources
+-- follow, each as one more `union all`.
 -- locks: its own row of node; rows of nodes silent for twice that long (skip locked)
 with beat as (
   insert into {schema}.node (id, name, beat_at)

@@ -1,8 +1,7 @@
--- Make node $1, called $2, known. Committed before it listens, and it looks only after that:
--- whoever pushes either sees this row, or has committed before the first look.
--- Writes nothing in a session that lacks the settings of our login: it is a pooler's, and belongs
--- to everybody. LISTEN and SET would stay in it, and of notifications we would get none but those
--- we send ourselves.
+-- Add node $1, called $2. The row is committed before the node listens, and its first claim round
+-- comes after that: a producer either sees this row, or has committed before that round.
+-- Writes nothing in a session that lacks the settings of our login: it is a pooler's, and shared.
+-- LISTEN and SET would stay in it, and only our own notifications would arrive.
 -- locks: its own row of node
 insert into {schema}.node (id, name, beat_at)
 select $1, $2, clock_timestamp()

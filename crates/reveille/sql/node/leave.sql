@@ -1,4 +1,4 @@
--- Node $1 leaves; nobody need tell it anything any more.
+-- Remove node $1: it needs no more hints.
 -- locks: its own row of node
 delete from {schema}.node
 where id = $1

@@ -1,8 +1,8 @@
-//! What a lane counts.
+//! What a batcher counts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Counted by the lane's task, read by anybody.
+/// Counted by the batcher's task, read by anybody.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     batches: AtomicU64,
@@ -10,17 +10,17 @@ pub(super) struct Counts {
     busy: AtomicBool,
 }
 
-/// What one lane has done since this process began.
+/// What one batcher has done since this process began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatcherFigures {
-    /// Which one.
+    /// The name of the batcher.
     pub name: &'static str,
-    /// Batches it has run: one statement each, or a few.
+    /// Batches that ran: one statement each, or a few.
     pub batches: u64,
-    /// What they were made of: the more in a batch, the cheaper each.
+    /// Items in those batches: the more in a batch, the cheaper each.
     pub items: u64,
-    /// Whether its connection is at work.
+    /// Whether a batch is running.
     pub busy: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The task behind a lane: gathers, runs, answers.
+//! The task of a batcher: gathers requests, runs them as a batch, answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::database::{Connection, DatabaseError, Purpose};
 /// Between attempts at one batch.
 const PAUSES: Pauses = Pauses::after_one_at_once(Duration::from_millis(50), Duration::from_secs(1));
 
-/// One caller's items, and where it waits.
+/// One caller's items, and where its answers go.
 pub(super) struct Request<W: Work> {
     pub(super) items: Vec<W::Item>,
     pub(super) weight: usize,
     pub(super) answer: oneshot::Sender<Vec<Result<W::Answer, W::Error>>>,
-    /// Given back when it is answered.
+    /// Given back when the request is answered.
     pub(super) room: OwnedSemaphorePermit,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct BatcherTask<W: Work> {
     options: BatcherOptions,
     work: W,
     requests: mpsc::Receiver<Request<W>>,
-    /// Taken from the queue, and too much for the batch before.
+    /// A request that did not fit into the batch before.
     held: Option<Request<W>>,
     connection: Option<Connection>,
     /// The session behind the connection; `None` behind a pooler, which has its own.
@@ -53,8 +53,8 @@ impl<W: Work> BatcherTask<W> {
     pub(super) async fn serve(mut self) {
         while let Some(first) = self.next().await {
             self.serve_from(first).await;
-            // Those who were answered ask again at once, if they do; without this the next batch
-            // would leave with the first of them alone.
+            // Callers that were answered often send again at once. Without this pause the next
+            // batch would run with the first of them alone.
             yield_now().await;
         }
         self.requests.close();
@@ -74,7 +74,7 @@ impl<W: Work> BatcherTask<W> {
         if self.post.end.is_cancelled() { None } else { self.held.take() }
     }
 
-    /// What the end found waiting.
+    /// A request that waited at the end.
     async fn left(&mut self) -> Option<Request<W>> {
         match self.held.take() {
             Some(request) => Some(request),
@@ -82,7 +82,7 @@ impl<W: Work> BatcherTask<W> {
         }
     }
 
-    /// This request, and what else is there.
+    /// This request, and the others that wait.
     async fn serve_from(&mut self, first: Request<W>) {
         let batch = self.gather(first);
         self.counts.begin(batch.iter().map(|request| request.items.len()).sum());
@@ -114,13 +114,13 @@ impl<W: Work> BatcherTask<W> {
         }
         let mut answers = self.run(items).await.into_iter();
         for (count, answer, _room) in waiting {
-            // A caller that is gone is not missed.
+            // The caller may have gone.
             let _ = answer.send(answers.by_ref().take(count).collect());
         }
     }
 
-    /// Every item's answer, in order. What is refused because of its values is halved until the bad
-    /// item stands alone.
+    /// Every item's answer, in order. A piece that is refused because of its values is halved until
+    /// the bad item is alone.
     async fn run(&mut self, items: Vec<W::Item>) -> Vec<Result<W::Answer, W::Error>> {
         let mut answers = Vec::with_capacity(items.len());
         let mut pending = vec![items];
@@ -137,7 +137,7 @@ impl<W: Work> BatcherTask<W> {
                 }
                 Err((error, piece)) => {
                     let alone = matches!(error, DatabaseError::Data { .. }) || !self.options.in_order;
-                    let failed = piece.len() + if alone { 0 } else { pending.drain(..).map(|rest| rest.len()).sum() };
+                    let failed = piece.len() + if alone { 0 } else { pending.drain(..).map(|later| later.len()).sum() };
                     answers.extend((0..failed).map(|_| Err(Undone::Failed(error.clone()).into())));
                 }
             }
@@ -145,7 +145,7 @@ impl<W: Work> BatcherTask<W> {
         answers
     }
 
-    /// How many of the items are a batch.
+    /// How many of the items fit into one batch.
     fn fitting(&self, items: &[W::Item]) -> usize {
         let mut bytes = 0;
         let within = items.iter().take(self.options.items_max).take_while(|item| {
@@ -155,8 +155,8 @@ impl<W: Work> BatcherTask<W> {
         within.count().max(1)
     }
 
-    /// Tried again while that may help. An attempt that was interrupted counts more than one that
-    /// never began: when all fail, the caller hears that it may have happened.
+    /// Tries a piece again while that may help. When all attempts fail, the error of an interrupted
+    /// one is returned first: it says that the piece may have taken effect.
     async fn run_piece(&mut self, mut items: Vec<W::Item>) -> Result<Vec<W::Answer>, Failed<W::Item>> {
         let mut interrupted = None;
         let (mut attempt, mut pauses) = (1, PAUSES);
@@ -194,8 +194,8 @@ impl<W: Work> BatcherTask<W> {
         }
     }
 
-    /// A new connection. The session of the old one is ended first: the server may have a statement
-    /// of ours that it has not begun, and whoever looks what took effect would look too early.
+    /// A new connection. The session of the old one is ended first: the server may hold a statement
+    /// of ours that it has not begun, and a check of what took effect would come too early.
     async fn open(&mut self) -> Result<(), DatabaseError> {
         self.connection = None;
         let opened = self.post.database.connection(Purpose::Dedicated(self.post.name)).await?;
@@ -212,7 +212,7 @@ impl<W: Work> BatcherTask<W> {
     }
 }
 
-/// Whether it may have taken effect all the same.
+/// Whether a statement with this error may have taken effect.
 pub(crate) fn interrupts(error: &DatabaseError) -> bool {
     matches!(
         error,

@@ -1,9 +1,9 @@
 //! Where a URL leads: one endpoint per host, each with its own rule for TLS.
 //!
-//! Understands both forms of libpq (`postgres://…` and `key=value …`). `sslmode` and `sslrootcert` are read here, because
-//! the driver knows only three modes and rejects the other keys; everything else is the driver's to
-//! judge. Sets what a URL leaves open: keepalives, the user timeout, read-write sessions. Reads no
-//! file and no environment.
+//! Understands both forms of libpq (`postgres://…` and `key=value …`). `sslmode` and `sslrootcert`
+//! are read here, because the driver knows only three modes and rejects the other keys; everything
+//! else is the driver's to judge. Sets what a URL leaves open: keepalives, the user timeout,
+//! read-write sessions. Reads no file and no environment.
 //!
 //! Next: [`super::tls`] for the certificates, [`super::connector`] to get there.
 
@@ -28,8 +28,7 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// quarter of an hour.
 const USER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What a sentence says when the URL leaves it to the driver, which takes whoever runs this
-/// program.
+/// What a sentence says when the URL names no user: the driver takes the user of this process.
 const SYSTEM_USER: &str = "of the system (the URL names none)";
 const DATABASE_OF_USER: &str = "of the user's name (the URL names none)";
 
@@ -86,7 +85,7 @@ impl Address {
         })
     }
 
-    /// Whether any endpoint is encrypted without knowing to whom.
+    /// Whether any endpoint is encrypted, but its server is not verified.
     pub(crate) fn is_unverified(&self) -> bool {
         self.endpoints.iter().any(|endpoint| endpoint.tls.is_unverified(&self.roots))
     }
@@ -247,14 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn the_port_can_be_told_from_an_address_of_the_sixth_version() {
+    fn an_address_of_the_sixth_version_is_kept_apart_from_its_port() {
         for url in ["postgres://me@[::1]:6000/shop", "hostaddr=::1 port=6000 user=me"] {
             assert_eq!(Address::parse(url).unwrap().endpoints[0].place.server, "[::1]:6000", "{url}");
         }
     }
 
     #[test]
-    fn a_sentence_has_no_hole_where_the_url_names_nobody() {
+    fn a_sentence_has_no_hole_where_the_url_names_no_user() {
         let place = Address::parse("host=/tmp").unwrap().endpoints.remove(0).place;
 
         assert_eq!(place.user, SYSTEM_USER);

@@ -1,8 +1,8 @@
-//! The words of whoever refused: the server, the network or the TLS library.
+//! Why something failed, in the words of the server, the network or the TLS library.
 //!
-//! Exists so that the driver's types stay out of our errors and its fillers ("db error") out of our
-//! sentences. Keeps no parameter values: a server's DETAIL may quote a row, so it is left out when
-//! the refusal is about data.
+//! Keeps the driver's types out of our errors and its fillers ("db error") out of our sentences.
+//! Holds no parameter values: a server's DETAIL may quote a row, so it is left out when the refusal
+//! is about data.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,7 @@ use tokio_postgres::error::Severity;
 
 use super::sqlstate::{SqlClass, classify};
 
-/// Why something failed, in the words of the one who refused it.
+/// Why something failed, in the words of the server, the network or the TLS library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     message: String,
@@ -38,7 +38,7 @@ impl Cause {
         self.sqlstate.as_deref()
     }
 
-    /// What was said, without the SQLSTATE.
+    /// The message, without the SQLSTATE.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -48,9 +48,9 @@ impl Cause {
         self.end != End::Alive
     }
 
-    /// Whether a prepared statement must be prepared anew, because a migration changed what it
+    /// Whether a prepared statement must be prepared again, because a migration changed what it
     /// returns. Its SQLSTATE is that of any unsupported feature, and its text is translated; the
-    /// routine that says it is not.
+    /// name of the routine that reports it is not.
     pub(crate) fn is_stale_plan(&self) -> bool {
         self.stale_plan
     }

@@ -1,6 +1,6 @@
 //! One connection to PostgreSQL, and statements on it.
 //!
-//! A [`Connection`] owns its session: lanes keep one each, callers borrow one from the pool.
+//! A [`Connection`] owns its session: batchers keep one each, callers borrow one from the pool.
 //! Statements may be sent without waiting for earlier ones (`join` several futures on one
 //! `&Connection`): they are pipelined and answered in order. A connection never repairs itself;
 //! when [`is_closed`](Connection::is_closed), ask the [`Database`](super::Database) for another
@@ -50,10 +50,10 @@ pub struct Connection {
     work: TaskTracker,
     /// Held while the parts of a pooled statement are sent.
     order: Mutex<()>,
-    /// Set when an answer did not come in time, for later answers would queue behind it; or when
-    /// the server accepts no writes, for one that was demoted may keep its sessions open.
+    /// Set when an answer did not come in time, because later answers would queue behind it, and
+    /// when the server accepts no writes, because a demoted server may keep its sessions open.
     spent: AtomicBool,
-    /// Statements whose answer somebody waits for, or whose caller left before it came.
+    /// Statements without an answer yet, also those whose caller has left.
     unanswered: AtomicUsize,
     /// How long we wait for an answer; `None` for ever.
     patience: Option<Duration>,
@@ -80,8 +80,8 @@ impl Connection {
         }
     }
 
-    /// The same without our own limit on answers, for work that may rightly take long; the server's
-    /// limits remain.
+    /// The same without our own limit on answers, for work that may take long; the server's limits
+    /// remain.
     pub(crate) fn patient(self) -> Self {
         Self { patience: None, ..self }
     }
@@ -96,9 +96,8 @@ impl Connection {
         self.shared.settings.mode == StatementMode::Pooled
     }
 
-    /// Whether the next answer would be to the next statement. Otherwise, since nobody uses it any
-    /// more, a caller gave up: then the server is asked to stop, for the next user would wait for
-    /// what that caller did not want.
+    /// Whether the next answer would belong to the next statement. Otherwise a caller gave up on
+    /// its statement: the server is asked to stop it, or the next user would wait for its answer.
     pub(crate) fn is_free(&self) -> bool {
         let free = self.unanswered.load(Ordering::Relaxed) == 0;
         if !free && !self.is_closed() {
@@ -153,8 +152,7 @@ impl Connection {
         self.bounded(doing, self.client.batch_execute(sql)).await
     }
 
-    /// As [`batch`](Self::batch), with the driver's own error, for whoever must know exactly what
-    /// was said.
+    /// As [`batch`](Self::batch), with the driver's own error.
     pub(crate) async fn batch_raw(&self, sql: &str) -> Result<Result<(), Error>, DatabaseError> {
         self.in_time("a commit", self.client.batch_execute(sql)).await
     }
@@ -171,7 +169,7 @@ impl Connection {
         self.work.token()
     }
 
-    /// The server's version, as it said at login; a pooler that did not pass it on is asked.
+    /// The server's version, as reported at login; asked for where a pooler did not pass it on.
     pub(crate) async fn version(&self) -> Result<ServerVersion, DatabaseError> {
         if let Some(version) = &self.version {
             return Ok(version.clone());
@@ -217,8 +215,8 @@ impl Connection {
         Ok(prepared)
     }
 
-    /// A migration may change a result's columns, and a pooler may hand us another session: prepare
-    /// anew next time.
+    /// A migration may change a result's columns, and a pooler may give us another session: the
+    /// statement is prepared again next time.
     fn forget_stale(&self, statement: &Statement, error: &Error) {
         if error.code().is_some_and(|code| matches!(code.code(), "0A000" | "26000")) {
             self.prepared().remove(statement.name);

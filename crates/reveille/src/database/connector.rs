@@ -26,13 +26,13 @@ use super::version::ServerVersion;
 pub enum Purpose {
     /// Callers and administration, through the pool.
     Caller,
-    /// A lane that owns its connection, by the lane's name.
+    /// A batcher or another task that owns its connection, by its name.
     Dedicated(&'static str),
     /// Changing the schema.
     Migrate,
-    /// Learning how a commit ended.
+    /// Finding out whether a commit happened.
     Resolve,
-    /// The doctor's questions.
+    /// The doctor's statements.
     Examine,
     /// Notifications and the heartbeat.
     Listen,
@@ -43,7 +43,7 @@ pub enum Purpose {
 impl Purpose {
     /// What a database opens for itself, one each, beside the pool.
     pub(crate) const OWN: [Self; 3] = [Self::Listen, Self::HINTS, Self::Probe];
-    /// Telling other nodes that there is work.
+    /// Hints to other nodes.
     pub(crate) const HINTS: Self = Self::Dedicated("broadcaster");
 
     fn word(self) -> &'static str {
@@ -59,11 +59,10 @@ impl Purpose {
     }
 }
 
-/// The driver's half of a connection: it moves the bytes and hands out what the server says
-/// unasked.
+/// The driver's half of a connection: it moves the bytes and yields notices and notifications.
 pub(crate) type Wire = Connection<Socket, <Tls as MakeTlsConnect<Socket>>::Stream>;
 
-/// A fresh session.
+/// A new session.
 pub(crate) struct Opened {
     pub(crate) client: Client,
     pub(crate) wire: Wire,
@@ -92,7 +91,7 @@ impl Connector {
         for endpoint in &self.address.endpoints {
             match self.open_one(endpoint, settings, purpose).await {
                 Ok(opened) => return Ok(opened),
-                Err(error) => failure = Some(more_telling(failure, error)),
+                Err(error) => failure = Some(more_precise(failure, error)),
             }
         }
         Err(failure.unwrap_or(DatabaseError::Closed))
@@ -135,7 +134,7 @@ impl std::fmt::Debug for Connector {
 }
 
 /// Of two hosts' failures, the one that says more than silence; of two alike, the later.
-fn more_telling(earlier: Option<DatabaseError>, later: DatabaseError) -> DatabaseError {
+fn more_precise(earlier: Option<DatabaseError>, later: DatabaseError) -> DatabaseError {
     match earlier {
         Some(earlier) if matches!(later, DatabaseError::Unreachable { .. }) => earlier,
         _ => later,

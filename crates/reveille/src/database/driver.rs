@@ -1,8 +1,8 @@
-//! Keeps one connection moving until nobody needs it any more.
+//! Keeps one connection moving until it is no longer used.
 //!
 //! Ends when the client half is dropped (after what was sent is answered), when the connection
-//! breaks, or when the database closes: then what is in flight gets a moment to finish. What the
-//! server says unasked is only logged.
+//! breaks, or when the database closes: then what is in flight gets a moment to finish. Notices of
+//! the server are only logged.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -36,7 +36,7 @@ async fn run(wire: &mut Wire) {
         match message {
             Ok(AsyncMessage::Notice(notice)) => debug!(message = notice.message(), "PostgreSQL has a notice"),
             Ok(_) => {}
-            // Whoever waits for an answer gets the error too, and says it.
+            // Callers that wait for an answer get the error too, and report it.
             Err(error) => {
                 debug!(%error, "a connection broke");
                 return;

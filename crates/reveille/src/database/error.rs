@@ -19,7 +19,7 @@ pub enum DatabaseError {
     /// The options cannot be used; every fault is listed. Nothing was tried.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// Nobody answered at that address in time.
+    /// No server answered at that address in time.
     #[error("could not reach PostgreSQL at {server}: check that it runs and that host and port are right")]
     Unreachable {
         /// Host and port, or the socket's directory.
@@ -149,7 +149,7 @@ pub enum DatabaseError {
         /// The number of the migration.
         version: i32,
     },
-    /// A table or function of another's making has a name that we need; it is left alone.
+    /// A table or function that Reveille did not make has a name that it needs; it is left alone.
     #[error("schema {schema} has a name that Reveille needs for itself, {what}: choose another schema, or rename it")]
     NameTaken {
         /// The schema's name.
@@ -177,7 +177,7 @@ pub enum DatabaseError {
         cause: Cause,
     },
     /// A limit ended it; it may or may not have taken effect when no cause is given.
-    #[error("{doing} took too long: look for locks and load, or raise the limit")]
+    #[error("{doing} took too long: check for locks and load, or raise the limit")]
     Timeout {
         /// What was being done.
         doing: String,
@@ -208,7 +208,7 @@ pub enum DatabaseError {
     },
     /// The commit was not tried: a statement of the transaction failed, or its caller left before
     /// its answer came.
-    #[error("a statement of the transaction failed or was given up, so nothing was written: look at that statement")]
+    #[error("a statement of the transaction failed or was given up, so nothing was written: check that statement")]
     RolledBack,
     /// The connection ended around the commit, and the transaction is known not to have happened.
     #[error("the connection to PostgreSQL at {server} ended before the commit, nothing was written: try again")]

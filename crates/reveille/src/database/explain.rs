@@ -1,7 +1,7 @@
 //! Turns the driver's errors into ours.
 //!
-//! Two doors, because the same SQLSTATE means different things: [`Place::login`] while a connection
-//! is opened, [`Place::statement`] once it works. Decides nothing about retries.
+//! Has two functions, because the same SQLSTATE means different things: [`Place::login`] while a
+//! connection is opened, [`Place::statement`] once it works. Decides nothing about retries.
 
 use std::error::Error;
 use std::io;

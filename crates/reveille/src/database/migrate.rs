@@ -56,8 +56,7 @@ impl Migrator<'_> {
         Ok(migrated)
     }
 
-    /// Where the schema stands. Takes no lock: a migrator at work is waited for by nobody who only
-    /// looks.
+    /// Where the schema stands. Takes no lock: reading the status waits for no migrator.
     pub(crate) async fn status(self) -> Result<SchemaStatus, DatabaseError> {
         let (source, schema) = (self.source, self.schema());
         let transaction = self.connection.transaction().await?;
@@ -66,8 +65,8 @@ impl Migrator<'_> {
         Ok(SchemaStatus::new(&schema, source, applied))
     }
 
-    /// Apply the next missing migration, if there is one. Looks under the lock: another process may
-    /// have been faster.
+    /// Apply the next missing migration, if there is one. Reads the status under the lock: another
+    /// process may have been faster.
     async fn step(&mut self) -> Result<Option<&'static Migration>, DatabaseError> {
         let (source, schema) = (self.source, self.schema());
         let transaction = self.begin().await?;
@@ -115,7 +114,7 @@ impl Migrator<'_> {
     }
 }
 
-/// A name that a migration needs belongs to something of another's making.
+/// The error for a name that a migration needs and that something else already has.
 fn name_taken(error: DatabaseError, schema: &SchemaName) -> DatabaseError {
     match (&error, error.sqlstate()) {
         (DatabaseError::Other { cause, .. }, Some("42P07" | "42710")) => {

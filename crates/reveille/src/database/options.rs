@@ -1,6 +1,6 @@
 //! What a caller chooses about a database.
 //!
-//! [`DatabaseOptions`] holds what was said; `DatabaseOptions::settings` turns it into values that
+//! [`DatabaseOptions`] holds what was set; `DatabaseOptions::settings` turns it into values that
 //! are known to be valid, or into one error that names every fault. Reads no environment and no
 //! file.
 //!
@@ -132,7 +132,7 @@ impl DatabaseOptions {
     }
 
     /// How many connections callers and administration share; administration gets half of them at
-    /// most. Lanes, the listener and the probe have their own.
+    /// most. Batchers, the listener and the probe have their own.
     ///
     /// Default: 4 connections. Zero is refused, and so is more than ten thousand.
     #[must_use]
@@ -160,9 +160,9 @@ impl DatabaseOptions {
         self
     }
 
-    /// How often a process that waits for work says that it lives, proves its link, and reads what
-    /// is due. What nobody announced is found this much later at most; a stalled link, two seconds
-    /// after that.
+    /// How often a process that waits for work reports that it is alive, proves its link, and reads
+    /// which work is due. Work that was not announced is found this much later at most; a stalled
+    /// link, two seconds after that.
     ///
     /// Default: 12 s. Shorter than 50 ms is refused. All nodes of a schema should have the same.
     #[must_use]

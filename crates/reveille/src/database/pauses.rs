@@ -1,6 +1,6 @@
-//! How long to pause before the next attempt: longer and longer, and never in step with the others.
+//! How long to pause before the next attempt: longer after each failure, and with jitter.
 //!
-//! The only back-off towards the database. (The pause of one key after empty looks,
+//! The only back-off towards the database. (The pause of one key after empty claims,
 //! `reveille_wake::Backoff`, is a policy of its own: it has settings, and no jitter.)
 
 use std::time::Duration;
@@ -36,8 +36,8 @@ impl Pauses {
         Self { first, longest, spared: 0, failures: 0 }
     }
 
-    /// The same after an attempt at once: where a lost connection is the likeliest failure, the
-    /// next one is good.
+    /// The same, but the first failure is followed by no pause: for where a lost connection is the
+    /// likeliest failure, and a new one works.
     pub(crate) const fn after_one_at_once(first: Duration, longest: Duration) -> Self {
         Self { first, longest, spared: 1, failures: 0 }
     }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pause_exceeds_the_longest_and_a_success_begins_anew() {
+    fn no_pause_exceeds_the_longest_and_a_success_resets_it() {
         let mut pauses = Pauses::after_one_at_once(FIRST, LONGEST);
 
         assert_eq!(pauses.next(), Duration::ZERO);

@@ -1,8 +1,8 @@
-//! Whether the database is there.
+//! Whether the database answers.
 //!
-//! Owns a connection for this question alone, opened when it is first asked: a pool that is busy,
-//! or a batch that takes long, says nothing about the database. The connection is kept, and silent
-//! while nobody asks: when PostgreSQL has no room for another one, the one we hold still answers.
+//! Owns a connection for pings alone, opened by the first one: a busy pool or a long batch says
+//! nothing about the database. The connection is kept between pings, and no statement runs on it:
+//! when PostgreSQL has no room for another connection, this one still answers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::connector::Purpose;
 use super::error::DatabaseError;
 use super::shared::Shared;
 
-/// Asks the question, one at a time.
+/// Runs the pings, one at a time.
 #[derive(Debug)]
 pub(super) struct Probe {
     shared: Arc<Shared>,
@@ -25,8 +25,8 @@ impl Probe {
         Self { shared, connection: Mutex::default() }
     }
 
-    /// An empty transaction. A connection that broke, or on which an earlier question was given up,
-    /// is replaced.
+    /// An empty transaction. A connection that broke, or on which an earlier ping was given up, is
+    /// replaced.
     pub(super) async fn ping(&self) -> Result<(), DatabaseError> {
         let mut kept = self.connection.lock().await;
         let connection = match kept.take() {

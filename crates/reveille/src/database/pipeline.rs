@@ -33,8 +33,7 @@ pub(crate) async fn in_transaction<T>(
     };
     opened?;
     let value = worked?;
-    // After an error of the work the commit is a rollback and says nothing; after success it has
-    // the last word.
+    // After an error of the work the commit is a rollback; after success its result counts.
     committed?;
     Ok(value)
 }

@@ -1,12 +1,12 @@
-//! Plans that have become slow are thrown away.
+//! Plans that have become slow are discarded.
 //!
-//! Our sessions plan a statement once and keep the plan (see [`super::session`]). One that was made
-//! while the tables were small may read them whole when they have grown, and the server makes it
-//! anew only after its next `analyze`, a minute later or more. So whoever waited long for an answer
-//! has all plans of its session made anew: the planner looks at the size that tables have now. That
-//! costs milliseconds, at most once a second.
+//! Our sessions plan a statement once and keep the plan (see [`super::session`]). A plan made while
+//! the tables were small may read them whole when they have grown, and the server replaces it only
+//! after its next `analyze`, a minute later or more. So after a slow answer a connection discards
+//! all plans of its session: the planner then uses the present size of the tables. That costs
+//! milliseconds, at most once a second.
 //!
-//! Next: [`super::connection`], which tells how long its statements took.
+//! Next: [`super::connection`], which reports how long its statements took.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ const EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) const DISCARD: &str = "discard plans";
 
-/// When the plans of a session were last thrown away.
+/// When the plans of a session were last discarded.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
     discarded: Mutex<Option<Instant>>,
 }
 
 impl Plans {
-    /// Whether an answer that was waited for since then is a reason to plan anew. Says so once a
-    /// second.
+    /// Whether an answer that took from `asked` to `now` is a reason to discard the plans. True at
+    /// most once a second.
     pub(crate) fn are_doubtful(&self, asked: Instant, now: Instant) -> bool {
         if now.duration_since(asked) < SLOW {
             return false;

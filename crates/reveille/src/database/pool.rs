@@ -1,9 +1,9 @@
 //! The few connections that callers and administration share.
 //!
-//! Promises a free connection within the connect timeout, or a sentence about why there is none:
-//! one that is left in the middle of a statement, because its caller ran out of patience, is not
-//! given to the next. Lanes do not come here; they would wait behind a caller's slow query.
-//! Administration, whose reads may be slow, gets half of them at most: pops that begin a group, and
+//! Promises a free connection within the connect timeout, or a sentence about why there is none. A
+//! connection whose caller gave up in the middle of a statement is not given to the next caller.
+//! Batchers do not use the pool: they would wait behind a caller's slow query. Administration,
+//! whose reads may be slow, gets half of the connections at most: pops that begin a group, and
 //! transactions, find one free however many lists are being read.
 
 use std::ops::Deref;
@@ -23,12 +23,12 @@ use super::shared::Shared;
 /// A borrowed connection; it goes back when it is dropped.
 pub type Pooled = Object<Opener>;
 
-/// A connection borrowed for administration, with its place among the few that may be.
+/// A connection borrowed for administration, with the permit for it.
 #[derive(Debug)]
 pub(crate) struct Administering {
-    /// Goes back before the place does.
+    /// Goes back before the permit does.
     connection: Pooled,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Deref for Administering {
@@ -85,10 +85,10 @@ impl Pool {
     /// One for administration: at most half of the pool, so that slow reads leave the rest to
     /// callers.
     pub(crate) async fn get_for_administration(&self) -> Result<Administering, DatabaseError> {
-        let place = timeout(self.patience, Arc::clone(&self.administration).acquire_owned()).await;
+        let permit = timeout(self.patience, Arc::clone(&self.administration).acquire_owned()).await;
         let busy = |_| DatabaseError::Busy { size: administration_share(self.size), waited: self.patience };
-        let place = place.map_err(busy)?.map_err(|_| DatabaseError::Closed)?;
-        Ok(Administering { connection: self.get().await?, _place: place })
+        let permit = permit.map_err(busy)?.map_err(|_| DatabaseError::Closed)?;
+        Ok(Administering { connection: self.get().await?, _permit: permit })
     }
 
     pub(crate) async fn get(&self) -> Result<Pooled, DatabaseError> {

@@ -1,9 +1,9 @@
-//! Learns how a transaction ended whose commit was never answered.
+//! Finds out how a transaction ended whose commit was never answered.
 //!
-//! Asks `pg_xact_status` on a fresh connection. While the server still believes the old session
-//! alive (the commit never arrived, and nobody told it that we are gone) it is ended by its
-//! transaction id: nothing may be decided later than we look. Gives up after a while rather than
-//! guess.
+//! Asks `pg_xact_status` on a new connection. While the server still holds the old session (the
+//! commit never arrived, and the server has not noticed that we are gone), the session is ended by
+//! its transaction id: the outcome must not change after we have read it. Gives up after a while
+//! rather than guess.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use super::error::DatabaseError;
 use super::shared::Shared;
 use super::statements::{END_TRANSACTION, TRANSACTION_STATUS};
 
-/// A restart of the server takes a few seconds; whoever waits for the answer waits with us.
+/// A restart of the server takes a few seconds; the caller of the commit waits all the while.
 const PATIENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What was learned.
+/// What was found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resolution {
     Committed,
@@ -31,7 +31,7 @@ pub(crate) enum Resolution {
 #[derive(Debug, Clone)]
 pub(crate) struct Xid {
     pub(crate) id: String,
-    /// After a failover the same id may belong to somebody else's transaction.
+    /// After a failover the same id may belong to another transaction.
     pub(crate) timeline: String,
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn resolve(shared: &Arc<Shared>, xid: &Xid) -> Resolution {
     timeout(deadline - Instant::now(), asking).await.unwrap_or(Resolution::Unknown)
 }
 
-/// One question; `None` while the transaction is still in progress.
+/// Asks once; `None` while the transaction is still in progress.
 async fn ask(shared: &Arc<Shared>, xid: &Xid) -> Result<Option<Resolution>, DatabaseError> {
     let connection = shared.connect(Purpose::Resolve).await?;
     let row = connection.query_opt(&TRANSACTION_STATUS, &[&xid.id]).await?;

@@ -1,7 +1,7 @@
-//! Trying again, a bounded number of times and never in step with the others.
+//! Trying again, a bounded number of times and with jitter.
 //!
-//! Only [`Idempotent`] work may be tried again: whoever writes that word says that doing it twice
-//! is the same as once. Only transient errors are tried again; the last error is returned as it is.
+//! Only [`Idempotent`] work may be tried again: the caller states that doing it twice is the same
+//! as doing it once. Only transient errors are tried again; the last error is returned as it is.
 
 use std::time::Duration;
 

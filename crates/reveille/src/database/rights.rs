@@ -1,11 +1,10 @@
 //! Which right a refused role lacks, in the words of GRANT.
 //!
-//! Reads what PostgreSQL says in English; in another language, or of something else, it says only
-//! what is always true.
+//! Reads PostgreSQL's message in English; for any other message the remedy is a general one.
 
 /// What to do about "permission denied for schema reveille".
-pub(crate) fn remedy(user: &str, said: &str) -> String {
-    let granted = said.strip_prefix("permission denied for ").and_then(|what| what.split_once(' '));
+pub(crate) fn remedy(user: &str, message: &str) -> String {
+    let granted = message.strip_prefix("permission denied for ").and_then(|what| what.split_once(' '));
     let granted = granted.and_then(|(kind, name)| right(kind, name));
     match granted {
         Some((right, object)) => format!("as its owner, `grant {right} on {object} to {}`", quoted(user)),
@@ -40,22 +39,22 @@ mod tests {
 
     #[test]
     fn a_refusal_that_names_its_object_is_answered_with_a_grant() {
-        let say = |said| remedy("limited", said);
+        let remedy = |message| remedy("limited", message);
 
         assert_eq!(
-            say("permission denied for schema reveille"),
+            remedy("permission denied for schema reveille"),
             "as its owner, `grant usage on schema reveille to limited`"
         );
         assert_eq!(
-            say("permission denied for table Odd one"),
+            remedy("permission denied for table Odd one"),
             "as its owner, `grant select, insert, update, delete on table \"Odd one\" to limited`"
         );
     }
 
     #[test]
-    fn another_refusal_is_answered_with_what_is_always_true() {
-        for said in ["must be owner of table job", "permission denied for tablespace", "Keine Berechtigung"] {
-            assert_eq!(remedy("limited", said), "grant it, or connect as the schema's owner");
+    fn another_refusal_is_answered_with_a_general_remedy() {
+        for message in ["must be owner of table job", "permission denied for tablespace", "Keine Berechtigung"] {
+            assert_eq!(remedy("limited", message), "grant it, or connect as the schema's owner");
         }
     }
 }

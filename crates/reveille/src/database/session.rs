@@ -1,10 +1,10 @@
 //! The settings our sessions run under, in the two ways they may be set.
 //!
 //! Direct: at login, for the whole session. Pooled: at the start of every transaction and only for
-//! it, because a session behind a pooler belongs to everybody. READ COMMITTED is forced in both:
-//! our statements lock the rows they read, and under another isolation a role's default would turn
-//! waits into errors. Names are looked up in `pg_catalog` alone, in both: whoever may create in
-//! `public` could otherwise put a function there that we run as ourselves.
+//! it, because a session behind a pooler is shared. READ COMMITTED is forced in both: our
+//! statements lock the rows they read, and another isolation level, as a role's default, would turn
+//! waits into errors. Names are looked up in `pg_catalog` alone, in both: otherwise any role that
+//! may create in `public` could put a function there that we run with our rights.
 //!
 //! Next: [`super::connector`] sends the first, [`super::pipeline`] the second.
 
@@ -27,7 +27,7 @@ pub(crate) fn login_options(settings: &Settings, from_url: Option<&str>) -> Stri
         let _ = write!(options, "-c {name}={value} ");
     }
     let _ = write!(options, "-c search_path={SEARCH_PATH} ");
-    // `limit $1` makes a generic plan look dear, so that PostgreSQL would plan every claim anew;
+    // `limit $1` makes a generic plan look dear, so that PostgreSQL would plan every claim again;
     // see research/postgres-performance.md, section 2. JIT has never paid for itself on our
     // statements. A small table may not be read whole either: the plan is kept, and the table
     // grows.
@@ -57,8 +57,7 @@ fn limits(settings: &Settings) -> [(&'static str, u128); 3] {
     ]
 }
 
-/// Rounded up: to PostgreSQL zero is no limit, which nobody means who says a tenth of a
-/// millisecond.
+/// Rounded up: to PostgreSQL zero is no limit, which a tenth of a millisecond does not mean.
 fn milliseconds(limit: Duration) -> u128 {
     limit.as_micros().div_ceil(1000)
 }

@@ -1,4 +1,4 @@
-//! What a SQLSTATE means for whoever sent the statement: one pure table.
+//! What a SQLSTATE means for the sender of the statement: one pure table.
 //!
 //! Promises a verdict for every five characters, known or not: first the exact code, then its
 //! class, else [`SqlClass::Permanent`]. Knows no connection and no error type.
@@ -55,7 +55,7 @@ const CODES: &[(&str, SqlClass)] = &[
     ("55006", SqlClass::Transient),     // object in use, as a database being cloned
     ("55P03", SqlClass::Timeout),       // lock_timeout, or nowait
     ("55P04", SqlClass::Transient),
-    ("57014", SqlClass::Timeout), // statement_timeout, or somebody cancelled it
+    ("57014", SqlClass::Timeout), // statement_timeout, or the statement was cancelled
     ("57P01", SqlClass::Shutdown),
     ("57P02", SqlClass::Shutdown),
     ("57P03", SqlClass::Shutdown), // starting up or shutting down

@@ -15,7 +15,7 @@ statements! {
     SERVER_VERSION = "database/server_version.sql" ();
     /// Settings that decide what a commit is worth.
     DURABILITY = "database/durability.sql" ();
-    /// Say something on a channel.
+    /// Send a notification on a channel.
     NOTIFY = "database/notify.sql" (TEXT, TEXT);
 
     /// Whether the bookkeeping tables and the schema exist.
@@ -32,7 +32,7 @@ statements! {
     RECORD_FUNCTION = "database/migrate/record_function.sql" (TEXT, TEXT, TEXT);
     /// Forget a function that is no more.
     FORGET_FUNCTION = "database/migrate/forget_function.sql" (TEXT);
-    /// The signatures under a function's name, and which of them are fresh.
+    /// The signatures under a function's name, and which of them this transaction wrote.
     SIGNATURES = "database/migrate/signatures.sql" (TEXT, TEXT);
     /// Everything that lives in the schema.
     OBJECTS = "database/migrate/objects.sql" (TEXT);

@@ -37,7 +37,7 @@ pub(crate) enum TlsMode {
 /// Which issuers are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Roots {
-    /// Nothing was said: the system's, where the mode verifies at all.
+    /// Without `sslrootcert`: the system's, where the mode verifies at all.
     Default,
     /// `sslrootcert=system`.
     System,

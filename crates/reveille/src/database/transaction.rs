@@ -2,7 +2,7 @@
 //!
 //! A [`Transaction`] that is dropped is rolled back. One that was
 //! [identified](Transaction::identify) can be asked about later: if the connection ends during its
-//! commit, the outcome is learned on another connection instead of guessed.
+//! commit, the outcome is read on another connection instead of guessed.
 //!
 //! Next: [`super::resolve`].
 
@@ -35,7 +35,7 @@ pub enum CommitOutcome {
 pub struct Transaction<'c> {
     connection: &'c Connection,
     xid: Option<Xid>,
-    /// Statements that did not succeed, or whose answer nobody waited for: after a failed one
+    /// Statements that did not succeed, or whose caller left before the answer: after a failed one
     /// PostgreSQL answers COMMIT with a silent rollback.
     doubtful: AtomicUsize,
     ended: bool,

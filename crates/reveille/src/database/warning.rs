@@ -14,7 +14,7 @@ pub enum Warning {
     AsynchronousCommit,
     /// Commits do not wait for the standbys that are there for it.
     LocalCommit,
-    /// TLS without knowing to whom.
+    /// TLS that does not verify the server.
     UnverifiedTls,
     /// A PostgreSQL newer than our tests.
     NewerPostgres {
@@ -41,11 +41,11 @@ impl fmt::Display for Warning {
                  work; set it to on for our role",
             ),
             Self::UnverifiedTls => f.write_str(
-                "TLS does not verify the server: whoever is in between can read and change everything; say \
+                "TLS does not verify the server: an attacker in between can read and change everything; set \
                  sslmode=verify-full",
             ),
             Self::NewerPostgres { version } => {
-                write!(f, "PostgreSQL {version} is newer than the versions tested, 15 to 18; look for a newer Reveille")
+                write!(f, "PostgreSQL {version} is newer than the versions tested, 15 to 18; check for a newer Reveille")
             }
         }
     }

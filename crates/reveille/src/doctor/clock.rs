@@ -48,7 +48,7 @@ mod tests {
     use crate::doctor::Verdict;
 
     #[test]
-    fn a_difference_beyond_what_is_tolerated_is_worth_a_word() {
+    fn a_difference_beyond_what_is_tolerated_is_a_warning() {
         let skew = |ahead_seconds| Skew { ahead_seconds, round_trip: Duration::from_millis(2) };
 
         assert_eq!(judge(skew(0.5), Duration::from_secs(1)).verdict, Verdict::Ok);

@@ -9,16 +9,16 @@ use crate::database::error::DatabaseError;
 pub enum Verdict {
     /// As it should be.
     Ok,
-    /// It works, but somebody should know.
+    /// It works, but an operator should know.
     Warn,
     /// It does not work, or loses work.
     Fail,
 }
 
-/// One answer: what was looked at, how it is, and what to do.
+/// One answer: what was checked, how it is, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at; stable, for programs.
+    /// What was checked; stable, for programs.
     pub name: &'static str,
     /// How grave it is.
     pub verdict: Verdict,
@@ -41,14 +41,14 @@ impl Finding {
         Self { name, verdict: Verdict::Fail, sentence: sentence.into(), remedy: remedy.into() }
     }
 
-    /// Our sentences have the form "what is true: what to do".
-    pub(super) fn told(name: &'static str, verdict: Verdict, text: &str, separator: &str) -> Self {
+    /// From a text of the form "what is true: what to do".
+    pub(super) fn from_text(name: &'static str, verdict: Verdict, text: &str, separator: &str) -> Self {
         let (sentence, remedy) = text.split_once(separator).unwrap_or((text, ""));
         Self { name, verdict, sentence: sentence.to_owned(), remedy: remedy.to_owned() }
     }
 
     pub(super) fn unanswered(name: &'static str, error: &DatabaseError) -> Self {
-        let mut finding = Self::told(name, Verdict::Fail, &error.to_string(), ": ");
+        let mut finding = Self::from_text(name, Verdict::Fail, &error.to_string(), ": ");
         if let Some(cause) = error.source() {
             finding.sentence = format!("{} ({cause})", finding.sentence);
         }

@@ -1,4 +1,5 @@
-//! Who keeps dead rows from being removed: the usual reason why a queue in PostgreSQL becomes slow.
+//! What keeps dead rows from being removed: the usual reason why a queue in PostgreSQL becomes
+//! slow.
 //!
 //! A role without `pg_monitor` sees only its own sessions, so finding none is then no proof.
 
@@ -12,7 +13,7 @@ use crate::database::error::DatabaseError;
 /// More than a person reads.
 const MOST: i64 = 20;
 
-/// Somebody who keeps dead rows from being removed.
+/// A session, transaction or slot that keeps dead rows from being removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct XminHolder {
     /// `session`, `prepared transaction` or `replication slot`.
@@ -35,7 +36,7 @@ pub(super) async fn read(connection: &Connection, older_than: Duration) -> Resul
 
 pub(super) fn judge(holders: &[XminHolder], older_than: Duration) -> Finding {
     let Some(worst) = holders.first() else {
-        return Finding::ok("xmin", format!("nobody we can see has held a snapshot for {older_than:?}"));
+        return Finding::ok("xmin", format!("no session we can see has held a snapshot for {older_than:?}"));
     };
     let since = if worst.seconds.is_finite() { format!("for {:.0} s", worst.seconds) } else { "while unused".into() };
     let others = match holders.len() - 1 {

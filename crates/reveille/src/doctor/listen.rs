@@ -1,7 +1,7 @@
-//! Whether notifications arrive by the way we were given.
+//! Whether notifications arrive over the URL we were given.
 //!
-//! A transaction pooler accepts LISTEN and swallows what follows, without a word. So we listen on a
-//! channel of our own and have another connection call it.
+//! A transaction pooler accepts LISTEN and swallows the notifications, without an error. So the
+//! check listens on a channel of its own and notifies it from another connection.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) async fn echo(shared: &Shared, other: &Connection) -> Result<Option<D
     let listening = async {
         tokio::select! {
             listening = client.batch_execute(&listen) => listening,
-            _ = heard(&mut wire, &channel) => Ok(()),
+            _ = notified(&mut wire, &channel) => Ok(()),
         }
     };
     let listening = timeout(PATIENCE, listening).await;
@@ -36,14 +36,14 @@ pub(super) async fn echo(shared: &Shared, other: &Connection) -> Result<Option<D
     listening.map_err(|error| opened.place.statement("LISTEN", &error))?;
     let begun = Instant::now();
     other.query(&NOTIFY, &[&channel, &""]).await?;
-    let heard = timeout(PATIENCE, heard(&mut wire, &channel)).await;
-    Ok(heard.is_ok_and(|heard| heard).then(|| begun.elapsed()))
+    let arrived = timeout(PATIENCE, notified(&mut wire, &channel)).await;
+    Ok(arrived.is_ok_and(|arrived| arrived).then(|| begun.elapsed()))
 }
 
 /// Wait for a notification on `channel`; false when the connection ends first.
-async fn heard(wire: &mut Wire, channel: &str) -> bool {
+async fn notified(wire: &mut Wire, channel: &str) -> bool {
     while let Some(Ok(message)) = poll_fn(|cx| wire.poll_message(cx)).await {
-        if matches!(&message, AsyncMessage::Notification(said) if said.channel() == channel) {
+        if matches!(&message, AsyncMessage::Notification(sent) if sent.channel() == channel) {
             return true;
         }
     }

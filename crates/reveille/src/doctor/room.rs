@@ -12,7 +12,7 @@ pub struct ConnectionCounts {
     pub allowed: i64,
     /// Kept for superusers and reserved roles.
     pub reserved: i64,
-    /// In use by anybody, us included.
+    /// In use, ours included.
     pub used: i64,
 }
 

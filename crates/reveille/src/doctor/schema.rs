@@ -7,7 +7,7 @@ use crate::database::warning::Warning;
 
 pub(super) fn judge(status: &SchemaStatus) -> Finding {
     if let Err(error) = status.past_is_ours().and_then(|()| status.usable()) {
-        return Finding::told("schema", Verdict::Fail, &error.to_string(), ": ");
+        return Finding::from_text("schema", Verdict::Fail, &error.to_string(), ": ");
     }
     let newer = if status.found > status.known { ", one newer than this program" } else { "" };
     Finding::ok("schema", format!("schema {} is at version {}{newer}", status.schema, status.found))
@@ -18,6 +18,6 @@ pub(super) fn judge_durability(durability: &Durability) -> Vec<Finding> {
     if warnings.is_empty() {
         return vec![Finding::ok("durability", "what is acknowledged survives a crash")];
     }
-    let finding = |warning: &Warning| Finding::told("durability", Verdict::Warn, &warning.to_string(), "; ");
+    let finding = |warning: &Warning| Finding::from_text("durability", Verdict::Warn, &warning.to_string(), "; ");
     warnings.iter().map(finding).collect()
 }

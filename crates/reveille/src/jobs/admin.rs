@@ -1,7 +1,7 @@
 //! What people do to jobs: cancel, hasten, bring back, forget, pause.
 //!
-//! Each verb is one statement that names the states it accepts; what it refuses is told with the
-//! state the job is in. Everything that makes a job claimable rings.
+//! Each verb is one statement that names the states it accepts; a refusal names the state that the
+//! job is in. Everything that makes a job claimable wakes its queue.
 
 use super::Jobs;
 use super::error::JobsError;
@@ -15,12 +15,12 @@ use tokio_postgres::Row;
 /// Dead jobs brought back by one statement.
 const REDRIVEN_MAX: i64 = 1000;
 
-/// What became of a wish to cancel.
+/// What a cancellation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// It waited, and is cancelled.
+    /// The job waited, and is cancelled.
     Now,
-    /// It runs; its handler is told to stop.
+    /// The job runs; its handler is asked to stop.
     Requested,
 }
 
@@ -65,7 +65,7 @@ impl Redrive {
 }
 
 impl Jobs {
-    /// Cancel a job: at once when it waits; when it runs, its handler is told to stop, and dropped
+    /// Cancel a job: at once when it waits; when it runs, its handler is asked to stop, and dropped
     /// if it does not.
     pub async fn cancel(&self, id: JobId) -> Result<Cancelled, JobsError> {
         let keep = self.parts.context.options.keep_done.as_secs_f64();
@@ -82,7 +82,7 @@ impl Jobs {
         Ok(Cancelled::Requested)
     }
 
-    /// Let a job that waits for a time to come run now.
+    /// Let a scheduled job run now.
     pub async fn retry_now(&self, id: JobId) -> Result<(), JobsError> {
         let rows = self.change(&RETRY_NOW, &[&id.0]).await?;
         self.changed(id, Verb::RetryNow, &rows).await
@@ -97,9 +97,9 @@ impl Jobs {
         self.changed(id, Verb::Reprioritise, &rows).await
     }
 
-    /// Bring dead jobs back to work, with all their attempts before them. Returns which; a job of
-    /// one's own choice that is not dead is not among them. A unique key that they once had does
-    /// not keep others out again.
+    /// Make dead jobs ready again, with all their attempts before them. Returns their ids; a chosen
+    /// job that is not dead is not among them. A unique key that they had does not keep other jobs
+    /// out again.
     pub async fn redrive(&self, which: Redrive) -> Result<Vec<JobId>, JobsError> {
         let mut redriven = Vec::new();
         loop {
@@ -128,7 +128,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Let nobody claim from a queue; what runs, runs on.
+    /// Stop claims from a queue; jobs that run go on.
     pub async fn pause(&self, queue: &str) -> Result<(), JobsError> {
         self.switch(queue, Some(true), None).await
     }
@@ -139,8 +139,8 @@ impl Jobs {
     }
 
     /// Whether enqueueing to this queue in SQL, or in a caller's transaction, does without a
-    /// notification: where thousands of transactions commit in a second, that is dear. Workers then
-    /// look at the queue every [`fallback_interval`](super::JobsOptions::fallback_interval).
+    /// notification, which is dear where thousands of transactions commit in a second. Workers then
+    /// poll the queue every [`fallback_interval`](super::JobsOptions::fallback_interval).
     pub async fn quiet(&self, queue: &str, quiet: bool) -> Result<(), JobsError> {
         self.switch(queue, None, Some(quiet)).await
     }
@@ -148,7 +148,7 @@ impl Jobs {
     async fn switch(&self, queue: &str, paused: Option<bool>, quiet: Option<bool>) -> Result<(), JobsError> {
         check_name("the queue's name", queue)?;
         self.change(&SWITCH, &[&queue, &paused, &quiet]).await?;
-        // Whoever looks learns what has changed.
+        // The next claim round reads what has changed.
         self.parts.context.notifier.ready(queue);
         self.parts.context.notifier.flush_if_alone().await;
         Ok(())
@@ -165,7 +165,7 @@ impl Jobs {
         self.database().administer().await?.query(statement, params).await
     }
 
-    /// Why the job could not be changed so.
+    /// Why the job could not be changed.
     async fn not_so(&self, id: JobId, verb: Verb) -> JobsError {
         match self.explain(id).await {
             Ok(Some(job)) => JobsError::WrongState { id, state: job.state, verb },

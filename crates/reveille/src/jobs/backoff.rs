@@ -1,6 +1,5 @@
-//! How long a job waits between its attempts. The pauses themselves are computed where the failure
-//! is recorded, in SQL, so that every language gets the same ones; here they are only said and
-//! checked.
+//! How long a job waits between its attempts. SQL computes the pauses where it records the failure,
+//! so that every language gets the same ones; here they are only described and checked.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use super::error::JobsError;
 
 /// More pauses than this are no plan.
 const PAUSES_MAX: usize = 100;
-/// A job that waits longer is forgotten by everybody.
+/// A longer pause is a mistake.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// The pauses between a job's attempts. Default: none, 30 s, 5 min, and 5 min for every further

@@ -1,14 +1,14 @@
 //! From a worker's free slots to the jobs it holds.
 //!
 //! Owns the dispatcher of jobs and its one connection. Promises that one statement claims for all
-//! free slots of a worker, that nobody polls, and that what was claimed and reached nobody is given
-//! back, uncharged. Counts an attempt when it is claimed, so that a job which kills its worker
-//! cannot run for ever.
+//! free slots of a worker, that no worker polls while hints arrive, and that a lost claim is given
+//! back without counting an attempt. Counts an attempt when it is claimed, so that a job which
+//! kills its worker cannot run for ever.
 //!
-//! Next: `shares` (whose turn it is), `marks` (where to begin), then [`super::worker`].
+//! Next: `shares` (slots for each queue), `low_water` (where to begin), then [`super::worker`].
 
 mod give_back;
-mod marks;
+mod low_water;
 mod shares;
 
 use std::collections::{HashMap, HashSet};
@@ -28,12 +28,12 @@ use super::lifecycle::State;
 use super::ready::{JobSource, Queue};
 use super::settle::{Ending, Settlement, Settler};
 use super::statements::{NEXT, TAKE};
-use super::worker::{Claiming, WorkerShared};
+use super::worker::{Claiming, WorkerState};
 use crate::database::{Connection, DatabaseError, Param, Purpose};
 use crate::service::Claims;
 use crate::service::lost_claims::SentClaim;
 use give_back::Release;
-use marks::Marks;
+use low_water::LowWater;
 use shares::shares;
 
 /// A job that was claimed.
@@ -49,24 +49,24 @@ pub(super) struct Claimed {
     pub(super) tags: Vec<String>,
     pub(super) metadata: Option<Vec<u8>>,
     pub(super) waited: Duration,
-    was_due: marks::Place,
+    was_due: low_water::Place,
     /// Until it is in the worker's hands, or given back.
     claiming: Claiming,
 }
 
 impl Claimed {
     /// When it was due, and its id: the order in which jobs of a priority begin.
-    pub(super) fn was_due(&self) -> marks::Place {
+    pub(super) fn was_due(&self) -> low_water::Place {
         self.was_due
     }
 }
 
-/// Where workers ask. Starts with the first of them.
+/// Takes the demands of workers. Starts with the first one.
 #[derive(Debug)]
 pub(super) struct Claimer {
     context: Arc<JobsContext>,
     settler: Arc<Settler>,
-    claims: Claims<JobSource, JobClaimer>,
+    claims: Claims<JobSource, ClaimSource>,
 }
 
 impl Claimer {
@@ -75,60 +75,64 @@ impl Claimer {
         Self { context: Arc::clone(context), settler: Arc::clone(settler), claims }
     }
 
-    pub(super) fn handle(&self) -> &DispatcherHandle<JobClaimer> {
+    pub(super) fn handle(&self) -> &DispatcherHandle<ClaimSource> {
         self.claims.handle(|| {
             let context = &self.context;
             super::upkeep::start(context);
-            let looker = JobClaimer {
+            let source = ClaimSource {
                 context: Arc::clone(context),
                 settler: Arc::clone(&self.settler),
-                connection_slot: tokio::sync::Mutex::default(),
+                connection: tokio::sync::Mutex::default(),
                 marks: Mutex::default(),
-                unasked: Mutex::default(),
+                due_unread: Mutex::default(),
             };
             let options = DispatcherOptions::default().poll_mode(context.options.poll_mode);
-            (looker, options.fallback_interval(context.options.everywhere()))
+            (source, options.fallback_interval(context.options.everywhere()))
         })
     }
 }
 
-pub(super) struct JobClaimer {
+/// Claims jobs for the dispatcher.
+pub(super) struct ClaimSource {
     context: Arc<JobsContext>,
     settler: Arc<Settler>,
-    /// Opened with the first look, and again when it broke.
-    connection_slot: tokio::sync::Mutex<Option<Connection>>,
-    marks: Mutex<HashMap<Queue, Marks>>,
-    /// Queues that had less than was wanted of them, and of which nobody has asked what comes next:
-    /// the jobs they had were to begin first.
-    unasked: Mutex<HashSet<Queue>>,
+    /// Opened with the first claim round, and again when it broke.
+    connection: tokio::sync::Mutex<Option<Connection>>,
+    marks: Mutex<HashMap<Queue, LowWater>>,
+    /// Queues that had fewer jobs than wanted, and whose next due time was not read, so that those
+    /// jobs begin first.
+    due_unread: Mutex<HashSet<Queue>>,
 }
 
-/// One worker's part of a look.
+/// One worker's part of a claim round.
 struct Search<'s> {
-    worker_shared: &'s WorkerShared,
+    worker: &'s WorkerState,
     /// While it lives, a drain of the worker waits.
     claiming: Claiming,
-    /// The queues that were rung.
+    /// The queues that were woken.
     queues: Vec<Queue>,
     jobs: Vec<Claimed>,
-    /// Of which queues it is known that they have no more, and when the next is due.
-    bare: HashMap<Queue, Bare>,
+    /// The queues that have no more jobs for now.
+    exhausted: HashMap<Queue, Exhausted>,
 }
 
+/// A queue without jobs to claim.
 #[derive(Debug, Default, Clone, Copy)]
-struct Bare {
+struct Exhausted {
+    /// Until its next job is due.
     due: Option<Duration>,
+    /// Whether it has due jobs that could not be claimed now.
     contended: bool,
 }
 
-impl Source for JobClaimer {
+impl Source for ClaimSource {
     type Key = Queue;
-    type Request = Arc<WorkerShared>;
+    type Request = Arc<WorkerState>;
     type Lease = Vec<Claimed>;
 
     async fn claim(
         &self,
-        round: Round<Queue, Arc<WorkerShared>>,
+        round: Round<Queue, Arc<WorkerState>>,
     ) -> Result<RoundResult<Queue, Vec<Claimed>>, RoundFailed> {
         if round
             .keys
@@ -137,40 +141,40 @@ impl Source for JobClaimer {
         {
             self.context.reporter.emit(&JobEvent::Polled);
         }
-        let mut connection_slot = self.connection_slot.lock().await;
-        let (mut looked, mut dues) = (RoundResult::default(), HashMap::new());
-        for asked in &round.waiting {
-            let woken = || round.keys.iter().filter(|woken| asked.keys.contains(&woken.key));
+        let mut connection = self.connection.lock().await;
+        let (mut result, mut dues) = (RoundResult::default(), HashMap::new());
+        for demand in &round.waiting {
+            let woken = || round.keys.iter().filter(|woken| demand.keys.contains(&woken.key));
             let queues = woken().map(|woken| Arc::clone(&woken.key)).collect();
-            let claiming = Claiming::of(&asked.request);
+            let claiming = Claiming::of(&demand.request);
             let mut search =
-                Search { worker_shared: &asked.request, claiming, queues, jobs: Vec::new(), bare: HashMap::new() };
-            let unasked = self.take_unasked(woken());
-            if let Err(error) = self.search(&mut connection_slot, &mut search, &unasked).await {
-                warn!(%error, "could not look for jobs");
-                self.give_back(looked.leases.into_iter().flat_map(|(_, jobs)| jobs).chain(search.jobs).collect()).await;
+                Search { worker: &demand.request, claiming, queues, jobs: Vec::new(), exhausted: HashMap::new() };
+            let due_unread = self.take_due_unread(woken());
+            if let Err(error) = self.search(&mut connection, &mut search, &due_unread).await {
+                warn!(%error, "could not claim jobs");
+                self.give_back(result.leases.into_iter().flat_map(|(_, jobs)| jobs).chain(search.jobs).collect()).await;
                 return Err(RoundFailed);
             }
             for queue in search.queues {
-                match search.bare.get(&queue) {
-                    None => looked.more.push(queue),
-                    Some(bare) => {
-                        if let Some(due) = bare.due {
+                match search.exhausted.get(&queue) {
+                    None => result.more.push(queue),
+                    Some(exhausted) => {
+                        if let Some(due) = exhausted.due {
                             let soonest = dues.entry(Arc::clone(&queue)).or_insert(due);
                             *soonest = due.min(*soonest);
                         }
-                        if bare.contended {
-                            looked.contended.push(queue);
+                        if exhausted.contended {
+                            result.contended.push(queue);
                         }
                     }
                 }
             }
             if !search.jobs.is_empty() {
-                looked.leases.push((asked.id, search.jobs));
+                result.leases.push((demand.id, search.jobs));
             }
         }
-        looked.dues.extend(dues);
-        Ok(looked)
+        result.dues.extend(dues);
+        Ok(result)
     }
 
     async fn release(&self, leases: Vec<Vec<Claimed>>) {
@@ -178,37 +182,38 @@ impl Source for JobClaimer {
     }
 }
 
-impl JobClaimer {
-    /// Claims until there is as much as is wanted, or no more. Of the unasked nothing is claimed
-    /// unless they have something.
+impl ClaimSource {
+    /// Claims until there are as many jobs as wanted, or no more. A queue of `due_unread` is
+    /// claimed from only if the read of its next due time finds a due job.
     async fn search(
         &self,
-        connection_slot: &mut Option<Connection>,
+        kept: &mut Option<Connection>,
         search: &mut Search<'_>,
-        unasked: &[Queue],
+        due_unread: &[Queue],
     ) -> Result<(), DatabaseError> {
-        let connection = match connection_slot {
+        let connection = match kept {
             Some(connection) if !connection.is_closed() => connection,
             other => other.insert(self.context.database.connection(Purpose::Dedicated("claim")).await?),
         };
-        let want = search.worker_shared.want();
+        let want = search.worker.want();
         if want == 0 {
-            // Taken by an earlier look of this round: there is more, but no room now.
-            let later = Bare { due: None, contended: true };
-            search.bare.extend(search.queues.iter().map(|queue| (Arc::clone(queue), later)));
+            // An earlier demand of this round filled the worker: there is more, but no room now.
+            let later = Exhausted { due: None, contended: true };
+            search.exhausted.extend(search.queues.iter().map(|queue| (Arc::clone(queue), later)));
         }
-        // While questions rest, the answer would be "later": only a claim tells what was added
-        // since.
-        let unasked: Vec<Queue> = unasked.iter().filter(|queue| self.rest(queue).is_zero()).cloned().collect();
-        if want > 0 && !unasked.is_empty() {
-            self.learn(connection, search, &unasked).await?;
-            // What is due was added since, or is in somebody else's hands.
-            search.bare.retain(|_, bare| !bare.contended);
+        // While reads of a queue rest, its next due time cannot be read, and only a claim finds
+        // jobs that were added since.
+        let due_unread: Vec<Queue> = due_unread.iter().filter(|queue| self.rest(queue).is_zero()).cloned().collect();
+        if want > 0 && !due_unread.is_empty() {
+            self.read_next_due(connection, search, &due_unread).await?;
+            // A job that is due was added since, or is locked by another transaction.
+            search.exhausted.retain(|_, exhausted| !exhausted.contended);
         }
-        let mut open: Vec<Queue> = search.queues.iter().filter(|q| !search.bare.contains_key(*q)).cloned().collect();
+        let mut open: Vec<Queue> =
+            search.queues.iter().filter(|q| !search.exhausted.contains_key(*q)).cloned().collect();
         while search.jobs.len() < want && !open.is_empty() {
             let left = want - search.jobs.len();
-            let quotas = shares(&open, left, |queue| search.worker_shared.weight(queue));
+            let quotas = shares(&open, left, |queue| search.worker.weight(queue));
             let found = self.take(connection, search, &quotas, left).await?;
             let filled = found.iter().sum::<usize>() >= left;
             // A queue that had less than its share has no more; the others may, if there is still
@@ -222,16 +227,16 @@ impl JobClaimer {
             let short: Vec<Queue> = quotas.iter().map(|(q, _)| q).filter(|q| !open.contains(q)).cloned().collect();
             match () {
                 () if filled || short.is_empty() => {}
-                () if search.jobs.is_empty() => self.learn(connection, search, &short).await?,
-                // They may have more, as far as anybody knows: the next look asks, while these jobs
-                // run.
-                () => self.unasked().extend(short),
+                () if search.jobs.is_empty() => self.read_next_due(connection, search, &short).await?,
+                // They count as having more: the next claim round reads their next due time, while
+                // these jobs run.
+                () => self.due_unread().extend(short),
             }
         }
         Ok(())
     }
 
-    /// One claim; how many it found of each queue.
+    /// One claim; returns how many jobs it found in each queue.
     async fn take(
         &self,
         connection: &Connection,
@@ -246,14 +251,14 @@ impl JobClaimer {
         for (queue, _) in quotas {
             self.marks().entry(Arc::clone(queue)).or_default().begin(began, &mut times, &mut ids);
         }
-        let (nonce, lease, want) = (fastrand::i64(..), search.worker_shared.lease.as_secs_f64(), i64::from(size(left)));
+        let (nonce, lease, want) = (fastrand::i64(..), search.worker.lease.as_secs_f64(), i64::from(size(left)));
         let queues = names.iter().map(ToString::to_string).collect();
         let release = Release { context: Arc::clone(&self.context), claiming: search.claiming.clone(), queues };
         let sent = SentClaim::new(&self.context.service, release, vec![nonce]);
         let options = &self.context.options;
         let (keep, keep_dead) = (options.keep_done.as_secs_f64(), options.keep_dead.map(|keep| keep.as_secs_f64()));
         let params: [Param<'_>; 10] =
-            [&names, &mosts, &times, &ids, &want, &&*search.worker_shared.name, &nonce, &lease, &keep, &keep_dead];
+            [&names, &mosts, &times, &ids, &want, &&*search.worker.name, &nonce, &lease, &keep, &keep_dead];
         let rows = connection.query(&TAKE, &params).await?;
         sent.in_hand_but(Vec::new());
         let took = began.elapsed();
@@ -275,13 +280,13 @@ impl JobClaimer {
         }
         drop(marks);
         for ((queue, _), _) in quotas.iter().zip(&found).filter(|(_, found)| **found > 0) {
-            self.context.notifier.leased(queue, search.worker_shared.lease);
+            self.context.notifier.leased(queue, search.worker.lease);
         }
         Ok(found)
     }
 
-    /// What comes next in queues that have no more for now.
-    async fn learn(
+    /// Reads when the next job is due in queues that have no more for now.
+    async fn read_next_due(
         &self,
         connection: &Connection,
         search: &mut Search<'_>,
@@ -290,32 +295,32 @@ impl JobClaimer {
         let began = Instant::now();
         for queue in queues {
             let wait = self.rest(queue);
-            // Not everything could be read: somebody must come back for the rest.
+            // The claim did not read all jobs: a later claim round must.
             let due = (!wait.is_zero()).then_some(wait);
-            search.bare.insert(Arc::clone(queue), Bare { due, contended: false });
+            search.exhausted.insert(Arc::clone(queue), Exhausted { due, contended: false });
         }
-        let ask: Vec<&str> =
-            queues.iter().filter(|queue| search.bare[*queue].due.is_none()).map(|queue| &**queue).collect();
-        if ask.is_empty() {
+        let names: Vec<&str> =
+            queues.iter().filter(|queue| search.exhausted[*queue].due.is_none()).map(|queue| &**queue).collect();
+        if names.is_empty() {
             return Ok(());
         }
-        let rows = connection.query(&NEXT, &[&ask]).await?;
+        let rows = connection.query(&NEXT, &[&names]).await?;
         let took = began.elapsed();
         for row in rows {
             let queue: Queue = Arc::from(row.get::<_, &str>("queue"));
             let due = row.get::<_, Option<f64>>("due_s").map(|due| Duration::from_secs_f64(due.clamp(0.0, 1e9)));
             let quiet = row.get::<_, bool>("quiet").then(|| self.context.options.quiet());
-            self.marks().entry(Arc::clone(&queue)).or_default().learned(began, took);
+            self.marks().entry(Arc::clone(&queue)).or_default().read_next_due(began, took);
             let due = [due, quiet].into_iter().flatten().min();
-            search.bare.insert(queue, Bare { due, contended: row.get("contended") });
+            search.exhausted.insert(queue, Exhausted { due, contended: row.get("contended") });
         }
         Ok(())
     }
 
-    /// How long until it may be asked what comes next in the queue.
+    /// How long until the next due time of the queue may be read.
     fn rest(&self, queue: &Queue) -> Duration {
         let now = Instant::now();
-        let wait = |marks: &Marks| marks.look_wait(now).max(marks.learn_wait(now));
+        let wait = |mark: &LowWater| mark.claim_wait(now).max(mark.next_due_wait(now));
         self.marks().get(queue).map_or(Duration::ZERO, wait)
     }
 
@@ -334,19 +339,19 @@ impl JobClaimer {
         claims.iter().for_each(Claiming::given_back);
     }
 
-    /// Those of the keys that are looked at for no other reason than to ask what comes next.
-    fn take_unasked<'r>(&self, woken: impl Iterator<Item = &'r WokenKey<Queue>>) -> Vec<Queue> {
-        let mut unasked = self.unasked();
+    /// Those of the keys that are in this round only because their next due time was not read.
+    fn take_due_unread<'r>(&self, woken: impl Iterator<Item = &'r WokenKey<Queue>>) -> Vec<Queue> {
+        let mut due_unread = self.due_unread();
         let left =
-            woken.filter(|woken| unasked.remove(&woken.key) && matches!(woken.cause, Cause::More | Cause::Started));
+            woken.filter(|woken| due_unread.remove(&woken.key) && matches!(woken.cause, Cause::More | Cause::Started));
         left.map(|woken| Arc::clone(&woken.key)).collect()
     }
 
-    fn unasked(&self) -> std::sync::MutexGuard<'_, HashSet<Queue>> {
-        self.unasked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn due_unread(&self) -> std::sync::MutexGuard<'_, HashSet<Queue>> {
+        self.due_unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn marks(&self) -> std::sync::MutexGuard<'_, HashMap<Queue, Marks>> {
+    fn marks(&self) -> std::sync::MutexGuard<'_, HashMap<Queue, LowWater>> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct JobsContext {
 }
 
 impl JobsContext {
-    /// And what fires the due times of the hub, for the claims that start it.
+    /// Also returns the runner of the hub's due times, for the claims that start it.
     pub(super) fn new(database: &Database, options: JobsOptions) -> (Self, Runner<Queue>) {
         let service = Arc::new(Context::new(database));
         let reporter = Arc::new(Reporter::new(options.observer.clone()));
@@ -30,8 +30,8 @@ impl JobsContext {
         (Self { database: database.clone(), service, options, notifier, reporter }, runner)
     }
 
-    /// A batcher of the jobs. What was asked for before the end is done; jobs have no order that a
-    /// failed one would break.
+    /// A batcher of the jobs. It does requests that were made before the end; jobs have no order
+    /// that a failed one would break.
     pub(super) fn batcher<W: Work>(&self, name: &'static str, items_max: usize, attempts: u32, work: W) -> Batcher<W> {
         let options =
             BatcherOptions { items_max, attempts, in_order: false, at_end: AtEnd::Finish, ..BatcherOptions::default() };

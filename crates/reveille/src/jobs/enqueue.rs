@@ -1,9 +1,9 @@
 //! From a producer to rows that are committed.
 //!
-//! Owns the lane that fuses what many callers enqueue, and the ways into a caller's own
-//! transaction. Promises that what was answered is durable and that whoever waits is woken; that a
-//! caller's transaction which is rolled back leaves nothing and wakes nobody; and that one bad job
-//! fails alone.
+//! Owns the batcher of enqueues, and the ways into a caller's own transaction. Promises that jobs
+//! are durable when the answer comes, and that waiting workers are woken; that a transaction of the
+//! caller's that is rolled back leaves no job and wakes no worker; and that one bad job fails
+//! alone.
 //!
 //! Next: [`super::ready`].
 
@@ -25,24 +25,24 @@ use crate::batcher::{Batcher, Failed, Work};
 use crate::database::{Connection, DatabaseError};
 use columns::Columns;
 
-/// What became of a job that was enqueued.
+/// The result of enqueueing a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Enqueued {
-    /// Its id, or that of the job that was there.
+    /// Its id, or that of the existing job.
     pub id: JobId,
-    /// Whether a job with the same unique key was there, and this one was dropped.
+    /// Whether a job with the same unique key existed, and this one was dropped.
     pub existing: bool,
 }
 
 impl Jobs {
-    /// Enqueue a job. It is durable when this returns, and somebody is on the way to it.
+    /// Enqueue a job. When this returns, it is durable and its queue is woken.
     pub async fn enqueue(&self, job: NewJob) -> Result<Enqueued, JobsError> {
         self.enqueue_many(vec![job]).await.pop().unwrap_or(Err(JobsError::Closed))
     }
 
-    /// Enqueue jobs; each is answered for itself, in their order. Those that many callers bring at
-    /// once are written together.
+    /// Enqueue jobs; each has its own answer, in their order. Jobs of many callers are written
+    /// together.
     pub async fn enqueue_many(&self, jobs: Vec<NewJob>) -> Vec<Result<Enqueued, JobsError>> {
         let context = &self.parts.context;
         let limit = context.options.args_bytes_max;
@@ -59,7 +59,7 @@ impl Jobs {
     }
 }
 
-/// Values that the database refused, in its own words; the rest as it is.
+/// Values that the database refused, in its own words; other errors unchanged.
 pub(super) fn refused(error: DatabaseError) -> JobsError {
     match &error {
         DatabaseError::Data { cause, .. } if cause.sqlstate() == Some("23505") => {
@@ -71,7 +71,7 @@ pub(super) fn refused(error: DatabaseError) -> JobsError {
     }
 }
 
-/// The lane's work: write, then ring.
+/// The batcher's work: write, then wake.
 #[derive(Debug)]
 pub(super) struct Enqueue {
     context: Arc<JobsContext>,
@@ -92,7 +92,7 @@ impl Work for Enqueue {
         job.weight()
     }
 
-    /// After a lost answer nobody knows whether the jobs are there; a second try might write them
+    /// After a lost answer it is unknown whether the jobs exist; a second try might write them
     /// twice.
     fn may_repeat(error: &DatabaseError) -> bool {
         matches!(
@@ -124,11 +124,12 @@ impl Enqueue {
         Ok(added)
     }
 
-    /// Once for each queue, for what is due first in it.
+    /// Wakes each queue once, for the job that is due first in it.
     fn wake(&self, jobs: &[NewJob]) {
         let mut queues: Vec<(&str, Duration, usize)> = Vec::new();
         for job in jobs {
-            // A time of day is looked up by whoever looks; so is one that a conflict has changed.
+            // The claim round reads the due time of a job with a `run_at`, and of one that a
+            // conflict has changed.
             let delay = job.delay.unwrap_or(Duration::ZERO);
             match queues.iter_mut().find(|(queue, ..)| *queue == job.queue) {
                 Some((_, soonest, count)) => (*soonest, *count) = (delay.min(*soonest), *count + 1),

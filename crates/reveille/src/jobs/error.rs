@@ -8,8 +8,8 @@ use super::id::JobId;
 use super::lifecycle::{State, Verb};
 use crate::database::DatabaseError;
 
-/// Why something about jobs could not be done. What is expected (a lost lease, a job that was
-/// there) is a value and not here.
+/// Why something about jobs could not be done. Expected results (a lost lease, a job that already
+/// exists) are values, not errors.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JobsError {
@@ -20,7 +20,7 @@ pub enum JobsError {
     /// A value is outside what is allowed; the sentence says which and why.
     #[error("{0}")]
     Refused(String),
-    /// The arguments, the metadata, the words of progress or the results are larger than allowed.
+    /// The arguments, the metadata, the progress or the results are larger than allowed.
     #[error("{what} have {bytes} bytes, more than the {limit} allowed")]
     TooLarge {
         /// Which of them.
@@ -39,17 +39,17 @@ pub enum JobsError {
         #[source]
         source: serde_json::Error,
     },
-    /// Another job has the same unique key, and the newcomer asked for an error.
+    /// Another job has the same unique key, and the new one was to be refused.
     #[error("{0}")]
     Duplicate(String),
     /// The caller's own transaction refused it; it may have to be rolled back.
     #[error("the caller's transaction refused it")]
     Caller {
-        /// What its driver said.
+        /// The error of its driver.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// There is no such job, or no more.
+    /// There is no such job, or not any more.
     #[error("there is no job {0}")]
     NoJob(JobId),
     /// The job is in a state in which this cannot be done.
@@ -57,12 +57,12 @@ pub enum JobsError {
     WrongState {
         /// Which job.
         id: JobId,
-        /// What it is.
+        /// The state it is in.
         state: State,
-        /// What was wanted.
+        /// What was to be done.
         verb: Verb,
     },
-    /// A worker cannot be made so; every fault is listed.
+    /// A worker with these options cannot start; every fault is listed.
     #[error("the worker cannot start: {}", .0.join("; "))]
     Worker(Vec<String>),
     /// The jobs are closing.

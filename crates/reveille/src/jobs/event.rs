@@ -1,4 +1,4 @@
-//! Everything observable about jobs, emitted once: figures, logs and tests read it here.
+//! Everything observable about jobs, emitted once for figures, logs and observers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,22 +62,23 @@ pub enum JobEvent {
         /// What it is now.
         state: State,
     },
-    /// It ended when somebody came to claim it, for its last worker was lost: it had no attempt
-    /// left, or was to be cancelled.
+    /// It ended when it was to be claimed after its last worker was lost: it had no attempt left,
+    /// or was to be cancelled.
     Ended {
         /// Which job.
         job: About,
         /// What it is now: dead, or cancelled.
         state: State,
     },
-    /// Somebody else has it by now; what this worker made of it was not recorded.
+    /// Its lease was lost: another worker has it, or it has ended. The outcome of this worker was
+    /// not recorded.
     LeaseLost {
         /// Which job.
         job: About,
     },
     /// A hint arrived from another process.
     Notified,
-    /// A look was made that nobody had asked for.
+    /// A claim round was made without a wake-up.
     Polled,
 }
 
@@ -97,7 +98,7 @@ pub struct About {
     pub item_id: Option<Arc<str>>,
 }
 
-/// Where events go.
+/// Passes events to the figures, the log and the observer.
 pub(super) struct Reporter {
     observer: Option<JobObserver>,
     pub(super) figures: Figures,
@@ -123,7 +124,7 @@ impl std::fmt::Debug for Reporter {
     }
 }
 
-/// The names of seed 003, which dashboards search for.
+/// The names of events and fields are those that dashboards search for.
 fn log(event: &JobEvent) {
     match event {
         JobEvent::Claimed { job, worker, .. } => info!(
@@ -171,7 +172,7 @@ fn log(event: &JobEvent) {
             warn!(job_id = job.id.0, %state, "a job whose worker was lost ended as it was claimed");
         }
         JobEvent::LeaseLost { job } => {
-            warn!(job_id = job.id.0, attempt = job.attempt, "lost the lease of a job, somebody else has it by now");
+            warn!(job_id = job.id.0, attempt = job.attempt, "lost the lease of a job, another worker may have it");
         }
         JobEvent::Enqueued { .. }
         | JobEvent::Started { .. }

@@ -1,4 +1,4 @@
-//! What happened to jobs in this process, counted, under the names of seed 003.
+//! What happened to jobs in this process, counted, under the names that dashboards expect.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +51,7 @@ pub struct JobsFigures {
     pub kinds: BTreeMap<String, Kind>,
     /// Hints that arrived from other processes.
     pub notifications: u64,
-    /// Looks that nobody had asked for.
+    /// Claim rounds without a wake-up.
     pub polls: u64,
     /// The channel on which hints arrive.
     pub channel: String,
@@ -85,7 +85,7 @@ impl Figures {
                 self.note(&job.kind, Some(*took), |kind| kind.failed += 1);
             }
             JobEvent::Failed { job, took, .. } => self.note(&job.kind, Some(*took), |kind| kind.dead += 1),
-            // Nobody knows how long it took: whoever ran it is gone.
+            // How long it took is unknown, since the worker that ran it is gone.
             JobEvent::Ended { job, state: State::Dead } => self.note(&job.kind, None, |kind| kind.dead += 1),
             JobEvent::Notified => _ = self.notified.fetch_add(1, Ordering::Relaxed),
             JobEvent::Polled => _ = self.polled.fetch_add(1, Ordering::Relaxed),
@@ -129,7 +129,7 @@ impl Figures {
 
 impl JobsFigures {
     /// As Prometheus reads it, with the depths by kind that [`Jobs::depths`](super::Jobs::depths)
-    /// asked the database for.
+    /// returned.
     pub fn prometheus(&self, depths: &BTreeMap<String, u64>) -> String {
         let mut page = Exposition::default();
         let depths = depths.iter().map(|(kind, depth)| ([kind.as_str()], *depth));
@@ -158,7 +158,7 @@ mod tests {
     use crate::jobs::id::JobId;
 
     #[test]
-    fn figures_have_the_names_and_labels_of_the_seed() {
+    fn figures_have_the_names_and_labels_that_dashboards_expect() {
         let figures = Figures::default();
         let job =
             About { id: JobId(1), kind: "enrich\"ment".into(), queue: "default".into(), attempt: 1, item_id: None };
@@ -171,7 +171,7 @@ mod tests {
 
         let text = figures.read("reveille_1").prometheus(&BTreeMap::from([("enrichment".to_owned(), 3)]));
 
-        for connection_slot in [
+        for line in [
             "job_queue_depth{job_type=\"enrichment\"} 3",
             "job_claimed_total{job_type=\"enrich\\\"ment\",worker_id=\"w1\"} 1",
             "job_completed_total{job_type=\"enrich\\\"ment\",status=\"success\"} 1",
@@ -181,7 +181,7 @@ mod tests {
             "job_notification_received_total{channel=\"reveille_1\"} 1",
             "job_poll_scanned_total 0",
         ] {
-            assert!(text.lines().any(|there| there == connection_slot), "{connection_slot} is not in\n{text}");
+            assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who does the work of a kind, and who watches it being done.
+//! Handlers, which do the work of a kind, and hooks, which watch them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::outcome::{IntoOutcome, Outcome};
 
 pub(super) type Working = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// A handler whose types are known to nobody else. Arguments that do not parse are an outcome: the
-/// job is dead.
+/// A handler without the type of its arguments. Arguments that do not parse are an outcome: the job
+/// is dead.
 pub(super) type Handler = Box<dyn Fn(&[u8], Job) -> Result<Working, Outcome> + Send + Sync>;
 
 pub(super) fn handler<A, Fut>(work: impl Fn(A, Job) -> Fut + Send + Sync + 'static) -> Handler
@@ -40,7 +40,7 @@ pub trait Hook: Send + Sync + 'static {
         let _ = job;
     }
 
-    /// It ended so, after so long; this is not recorded yet.
+    /// The handler ended; the outcome is not recorded yet.
     fn after(&self, job: &Job, outcome: &Outcome, took: Duration) {
         let _ = (job, outcome, took);
     }

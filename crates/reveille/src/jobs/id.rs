@@ -1,11 +1,11 @@
-//! What names a job, and what proves that one holds it.
+//! The id of a job, and the token that proves that one holds it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::error::JobsError;
 
-/// A job.
+/// The id of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub i64);
 
@@ -24,15 +24,15 @@ impl FromStr for JobId {
     }
 }
 
-/// One claim of a job: whoever presents it holds the job, until somebody else claims it. As text it
-/// is what the SQL functions `complete`, `fail` and `snooze` take.
+/// One claim of a job. Proves that its holder holds the job, until the job is claimed again or
+/// ends. As text it is the token that the SQL functions `complete`, `fail` and `snooze` take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct JobToken {
     /// Which job.
     pub id: JobId,
-    /// Its how-manieth claim; rises for ever.
+    /// The number of this claim of the job; rises for ever.
     pub epoch: i32,
-    /// Random: a claim that a crash undid is not mistaken for the one made instead.
+    /// Random, so that a claim that a crash undid is not mistaken for the one made instead.
     pub(super) nonce: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Read-only questions about jobs, each bounded.
+//! Read-only views of jobs, each bounded.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::id::JobId;
 use super::lifecycle::State;
 use super::statements::{DEAD, DEPTHS, ERRORS, EXPLAIN, QUEUES};
 
-/// Rows that one question counts, of each queue or of all.
+/// Rows that one statement counts, of each queue or of all.
 const COUNTED_MAX: i64 = 100_000;
 const PAGE_MAX: i64 = 1000;
 
@@ -35,11 +35,11 @@ pub struct Explanation {
     pub max_attempts: i16,
     /// How long ago it was enqueued.
     pub age: Duration,
-    /// Who holds it, or held it last.
+    /// The worker that holds it, or held it last.
     pub worker: Option<String>,
-    /// What its handler last said about how far it is, as JSON.
+    /// The progress that its handler last noted, as JSON.
     pub progress: Option<Vec<u8>>,
-    /// What it came to, as JSON.
+    /// Its result, as JSON.
     pub result: Option<Vec<u8>>,
     /// Its arguments, as JSON.
     pub args: Vec<u8>,
@@ -51,7 +51,7 @@ pub struct Explanation {
     pub paused: bool,
     /// What went wrong, the earliest first; the last twenty attempts.
     pub errors: Vec<JobFailure>,
-    /// In a sentence, why it is where it is.
+    /// A sentence that says why it is in this state.
     pub because: String,
 }
 
@@ -65,7 +65,7 @@ pub struct JobFailure {
     pub code: String,
     /// Why, in a sentence.
     pub message: String,
-    /// Who made it.
+    /// The worker that made it.
     pub worker: Option<String>,
     /// How long ago.
     pub ago: Duration,
@@ -101,12 +101,12 @@ pub struct QueueState {
     pub name: String,
     /// Jobs whose time has not come.
     pub scheduled: u64,
-    /// Jobs that are due, those among them whose lease has ended.
+    /// Jobs that are due, with those whose lease has ended.
     pub ready: u64,
     /// Jobs that are held, under a lease that has not ended.
     pub running: u64,
-    /// For how long the oldest of those that are due has been; one whose worker was lost, since the
-    /// end of its lease.
+    /// How long the oldest due job has been due; a job whose worker was lost is due since the end
+    /// of its lease.
     pub age: Option<Duration>,
     /// Whether it is paused.
     pub paused: bool,
@@ -115,12 +115,12 @@ pub struct QueueState {
 }
 
 impl Jobs {
-    /// What is known of a job; nothing of one that never was, or is no more.
+    /// Everything known about a job; `None` for one that never existed, or was forgotten.
     pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, JobsError> {
         let Some(row) = self.change(&EXPLAIN, &[&id.0]).await?.into_iter().next() else { return Ok(None) };
         let errors = self.change(&ERRORS, &[&id.0]).await?.iter().map(failure).collect();
-        // A job that ends between the two parts of the question leaves neither row: it is told as
-        // it was last known.
+        // A job that is deleted between the two statements is shown as the first one read it,
+        // without errors.
         let state = State::parse(row.get("state")).unwrap_or(State::Done);
         Ok(Some(Explanation {
             id,
@@ -166,7 +166,7 @@ impl Jobs {
         Ok(rows.iter().map(dead).collect())
     }
 
-    /// Every queue that holds jobs, or about which something is said.
+    /// Every queue that holds jobs, or has settings.
     pub async fn queues(&self) -> Result<Vec<QueueState>, JobsError> {
         let rows = self.change(&QUEUES, &[&COUNTED_MAX]).await?;
         let state = |row: &Row| QueueState {
@@ -204,14 +204,14 @@ fn because(row: &Row, state: State) -> String {
         State::Ready if paused => "its queue is paused".to_owned(),
         State::Ready => match worker {
             Some(lost) => {
-                format!("{lost} held it and is silent: its lease ended {:.1} s ago, anybody may take it", -due)
+                format!("{lost} held it and is silent: its lease ended {:.1} s ago, any worker may take it", -due)
             }
             None => format!("it has been due for {:.1} s and waits for a worker with a free slot", -due),
         },
         State::Running => {
-            let worker = worker.unwrap_or("somebody");
+            let worker = worker.unwrap_or("a worker");
             if row.get("cancel_requested") {
-                format!("{worker} runs it and was told to stop")
+                format!("{worker} runs it and was asked to stop")
             } else {
                 format!("{worker} runs it; its lease ends in {due:.1} s unless it is renewed")
             }

@@ -39,13 +39,13 @@ pub(super) struct Held {
     waited: Duration,
     pub(super) timeout: Option<Duration>,
     context: Arc<JobsContext>,
-    /// Somebody wants it to stop.
+    /// Cancelled when the job should stop.
     pub(super) cancel: CancellationToken,
-    /// Somebody else has it.
+    /// Cancelled when the lease is lost.
     pub(super) lost: CancellationToken,
     /// Its handler settled it in a transaction of its own.
     pub(super) settled: AtomicBool,
-    /// Somebody asked for it to be cancelled, rather than for the worker to stop.
+    /// The job is to be cancelled; otherwise its worker stops.
     pub(super) cancel_requested: AtomicBool,
 }
 
@@ -96,7 +96,7 @@ impl Job {
         self.held.about.attempt
     }
 
-    /// How many there may be.
+    /// How many attempts there may be.
     pub fn max_attempts(&self) -> i16 {
         self.held.max_attempts
     }
@@ -118,14 +118,14 @@ impl Job {
         metadata.map_err(|source| JobsError::Json { what: "the metadata", source })
     }
 
-    /// What proves that this attempt holds it: for the SQL functions, and to fence effects of one's
-    /// own.
+    /// The proof that this attempt holds the job: for the SQL functions, and to fence effects of
+    /// one's own.
     pub fn token(&self) -> JobToken {
         self.held.token
     }
 
     /// Ready when the job should stop: it was cancelled, its lease was lost, or its worker is
-    /// shutting down and out of patience. A handler that does not look is dropped a little later.
+    /// shutting down and out of patience. A handler that does not stop is dropped a little later.
     pub async fn cancelled(&self) {
         self.held.cancel.cancelled().await;
     }
@@ -135,8 +135,8 @@ impl Job {
         self.held.cancel.is_cancelled()
     }
 
-    /// Note how far it is, as JSON, for whoever asks. [`Settled::LeaseLost`] when somebody else has
-    /// it by now.
+    /// Note the progress of the job, as JSON; [`Jobs::explain`](super::Jobs::explain) shows it.
+    /// [`Settled::LeaseLost`] when another worker has the job, or it has ended.
     pub async fn progress(&self, progress: &impl Serialize) -> Result<Settled, JobsError> {
         let held = &self.held;
         let bytes = serde_json::to_vec(progress).map_err(|source| JobsError::Json { what: "the progress", source })?;
@@ -151,9 +151,10 @@ impl Job {
     }
 
     /// Settle the job in a transaction of the handler's own, together with its other writes: both
-    /// happen, or neither. [`Settled::LeaseLost`] means that somebody else has it: roll back. What
-    /// the handler returns afterwards counts only if the transaction did not commit; then the
-    /// attempt has failed. A result that is too large is refused, and nothing is sent.
+    /// happen, or neither. [`Settled::LeaseLost`] means that another worker has the job, or that it
+    /// has ended: roll back. The outcome that the handler returns afterwards counts only if the
+    /// transaction did not commit; then the attempt has failed. A result that is too large is
+    /// refused, and nothing is sent.
     pub async fn settle_in<C>(&self, client: &C, outcome: Outcome) -> Result<Settled, JobsError>
     where
         C: GenericClient + Sync,
@@ -173,7 +174,7 @@ impl Job {
         let columns = Columns::of(&jobs, &held.context);
         let text = SETTLE.text(held.context.database.schema());
         let typed: Vec<(Param<'_>, Type)> = columns.params().into_iter().zip(SETTLE.types.iter().cloned()).collect();
-        // Before it is sent: from its commit on the lease looks lost to whoever renews it.
+        // Before it is sent: from its commit on, a renewal finds the lease lost.
         held.settled.store(true, Ordering::Relaxed);
         let rows = client.query_typed(&text, &typed).await;
         let recorded = rows.as_ref().is_ok_and(|rows| rows.iter().any(|row| row.get::<_, &str>("said") == "recorded"));

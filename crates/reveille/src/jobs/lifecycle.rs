@@ -17,7 +17,7 @@ pub enum State {
     Running,
     /// It succeeded.
     Done,
-    /// Somebody cancelled it.
+    /// It was cancelled.
     Cancelled,
     /// It failed for good; it can be redriven.
     Dead,
@@ -57,7 +57,7 @@ pub enum Verb {
     FallDue,
     /// A worker takes it.
     Claim,
-    /// Its lease ends without a word.
+    /// Its lease ends before it is settled.
     Expire,
     /// Its handler succeeded.
     Complete,
@@ -69,15 +69,15 @@ pub enum Verb {
     Release,
     /// Its handler gives it up for good.
     Bury,
-    /// Somebody does not want it any more.
+    /// A user cancels it.
     Cancel,
-    /// Somebody wants it now.
+    /// A user lets it run now.
     RetryNow,
-    /// Somebody brings it back.
+    /// A user makes it ready again.
     Redrive,
-    /// Somebody changes its priority.
+    /// A user changes its priority.
     Reprioritise,
-    /// Somebody forgets it.
+    /// A user deletes it.
     Delete,
 }
 
@@ -118,7 +118,7 @@ impl Verb {
         }
     }
 
-    /// Whether the verb may happen to a job in that state.
+    /// Whether this can happen to a job in that state.
     pub fn is_legal(self, from: State) -> bool {
         TRANSITIONS.iter().any(|step| step.verb == self && step.from == from)
     }
@@ -137,7 +137,7 @@ pub struct Transition {
     pub verb: Verb,
     /// To a job in this state.
     pub from: State,
-    /// Which is then in this one; `None` when it is no more.
+    /// Which is then in this one; `None` when it is gone.
     pub to: Option<State>,
     /// When, or with what else.
     pub note: &'static str,

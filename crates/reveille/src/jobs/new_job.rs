@@ -16,10 +16,10 @@ const NAME_BYTES_MAX: usize = 128;
 const DELAY_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 /// Earlier times count as the beginning of the year 2000: claims read from 1970 on.
 const EARLIEST: Duration = Duration::from_secs(946_684_800);
-/// The beginning of the year 2200. A time by which nobody waits any more is a mistake, and
-/// PostgreSQL cannot reckon with its infinity before version 17.
+/// The beginning of the year 2200. A later time is a mistake, and PostgreSQL cannot reckon with its
+/// infinity before version 17.
 const LATEST: Duration = Duration::from_secs(7_258_118_400);
-/// The queue of whoever names none.
+/// The queue of a job that names none.
 pub(super) const DEFAULT_QUEUE: &str = "default";
 
 /// What to do, and how.
@@ -78,7 +78,7 @@ impl NewJob {
         self
     }
 
-    /// Who comes first within a queue: 0 before 9. Default: 5.
+    /// Which jobs of a queue come first: 0 before 9. Default: 5.
     pub fn priority(mut self, priority: i16) -> Self {
         self.priority = priority;
         self
@@ -124,7 +124,7 @@ impl NewJob {
         self
     }
 
-    /// What else is to be kept with it, as a JSON object; an `item_id` in it appears in every log
+    /// Further data to keep with it, as a JSON object; an `item_id` in it appears in every log
     /// line. Default: none.
     pub fn metadata(mut self, metadata: &impl Serialize) -> Result<Self, JobsError> {
         let bytes = serde_json::to_vec(metadata).map_err(|source| JobsError::Json { what: "the metadata", source })?;
@@ -132,7 +132,7 @@ impl NewJob {
         Ok(self)
     }
 
-    /// What others it keeps out. Default: none.
+    /// Which other jobs it keeps out. Default: none.
     pub fn unique(mut self, unique: Unique) -> Self {
         self.unique = Some(unique);
         self

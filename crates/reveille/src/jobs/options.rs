@@ -10,7 +10,7 @@ use reveille_wake::{Observer, PollModeOptions};
 
 use super::event::JobEvent;
 
-/// Who is told of everything that happens to jobs in this process.
+/// Called with everything that happens to jobs in this process.
 pub type JobObserver = Arc<dyn Fn(&JobEvent) + Send + Sync>;
 
 /// What a caller chooses about jobs. All processes of a database should choose alike.
@@ -60,7 +60,7 @@ impl JobsOptions {
         self
     }
 
-    /// How long dead jobs are kept. Default: until somebody redrives or deletes them.
+    /// How long dead jobs are kept. Default: until they are redriven or deleted.
     #[must_use]
     pub fn keep_dead(mut self, time: Duration) -> Self {
         self.keep_dead = Some(time);
@@ -69,33 +69,33 @@ impl JobsOptions {
 
     /// Whether notifications are used at all. Without them this process neither sends any for jobs
     /// (enqueues, retries, ends of leases, cancelling) nor listens for them, its heartbeat's own
-    /// among them: workers look every [`fallback_interval`](Self::fallback_interval), and learn of
-    /// a wish to cancel with the next renewal, after a third of the lease. Default: yes.
+    /// among them: workers claim every [`fallback_interval`](Self::fallback_interval), and notice a
+    /// cancellation with the next renewal, after a third of the lease. Default: yes.
     #[must_use]
     pub fn notify(mut self, notify: bool) -> Self {
         self.notify = notify;
         self
     }
 
-    /// How often a worker looks without having been woken: for jobs of quiet queues, and for those
+    /// How often a worker claims without having been woken: for jobs of quiet queues, and for those
     /// whose producers do not notify. While notifications are on nothing is lost without it: the
-    /// heartbeat asks every 12 s. Default: 2 s for queues that are quiet, or for all when `notify`
-    /// is off; else 5 min.
+    /// heartbeat finds due jobs every 12 s. Default: 2 s for queues that are quiet, or for all when
+    /// `notify` is off; else 5 min.
     #[must_use]
     pub fn fallback_interval(mut self, interval: Duration) -> Self {
         self.fallback_interval = Some(interval.max(Duration::from_millis(10)));
         self
     }
 
-    /// How often a process with a worker forgets what need not be kept. Default: 5 min; zero leaves
-    /// it to others.
+    /// How often a process with a worker deletes jobs that need not be kept. Default: 5 min; zero
+    /// leaves it to other processes.
     #[must_use]
     pub fn upkeep_interval(mut self, interval: Duration) -> Self {
         self.upkeep_interval = interval;
         self
     }
 
-    /// When and how often workers look while hints cannot be relied on. Default:
+    /// When and how often workers claim while hints cannot be relied on. Default:
     /// [`PollModeOptions::DEFAULT`]. A worker refuses to start with a shortest interval of zero.
     #[must_use]
     pub fn poll_mode(mut self, poll_mode: PollModeOptions) -> Self {
@@ -103,28 +103,28 @@ impl JobsOptions {
         self
     }
 
-    /// Who is told what happens to jobs; called where it happens, so it must not block. Default:
-    /// nobody.
+    /// Called with everything that happens to jobs, where it happens, so it must not block.
+    /// Default: none.
     #[must_use]
     pub fn observer(mut self, observer: JobObserver) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Who is told of rings, looks and the link. Default: nobody.
+    /// Called with wake-ups, claim rounds and changes of the link. Default: none.
     #[must_use]
     pub fn wake_observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.wake_observer = Some(observer);
         self
     }
 
-    /// How often all queues are looked at unasked.
+    /// How often all queues are polled.
     pub(super) fn everywhere(&self) -> Duration {
         let usual = if self.notify { Duration::from_secs(300) } else { QUIET };
         self.fallback_interval.unwrap_or(usual)
     }
 
-    /// How often a quiet queue is.
+    /// How often a quiet queue is polled.
     pub(super) fn quiet(&self) -> Duration {
         self.fallback_interval.unwrap_or(QUIET)
     }

@@ -1,4 +1,4 @@
-//! What a handler makes of its job.
+//! How an attempt ends, in the words of its handler.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub enum Outcome {
     RetryIn(Failure, Duration),
     /// Not now; the attempt does not count.
     Snooze(Duration),
-    /// The job is not wanted any more, for a reason; a long one is cut, at 4096 bytes.
+    /// The job is cancelled, for a reason; a long one is cut, at 4096 bytes.
     Cancel(String),
     /// The job cannot succeed: it is dead, whatever attempts it has left.
     Dead(Failure),
@@ -72,8 +72,8 @@ impl Outcome {
         Self::Dead(Failure::new(code, message))
     }
 
-    /// Such that it can be recorded, however its parts were made: a word that PostgreSQL refuses
-    /// would let the job run again.
+    /// Cut so that it can be recorded, however its parts were made: with a text that PostgreSQL
+    /// refuses, the job would run again.
     pub(super) fn fitted(self) -> Self {
         match self {
             Self::Retry(failure) => Self::Retry(failure.fitted()),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_past_the_constructors_is_made_to_fit_before_it_is_recorded() {
+    fn an_outcome_made_without_the_constructors_is_made_to_fit_before_it_is_recorded() {
         let failure = Failure { code: "a\0".into(), message: "x".repeat(5000) };
         let fitted = Failure { code: "a\u{fffd}".into(), message: "x".repeat(4096) };
 

@@ -57,8 +57,8 @@ impl JobNotifier {
         self.notifier.leased(&About::Queue(Arc::clone(queue)), lease);
     }
 
-    /// A worker is to check the jobs it holds. Without notifications a worker elsewhere learns of
-    /// it with its next renewal.
+    /// A worker is to check the jobs it holds. Without notifications a worker of another process
+    /// does so with its next renewal.
     pub(super) fn attend(&self, worker: &str) {
         self.notifier.announce(&About::Worker(worker.into()), Cause::Pushed);
     }

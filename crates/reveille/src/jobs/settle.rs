@@ -1,9 +1,9 @@
-//! From a handler's outcome to a row that says so.
+//! From a handler's outcome to the row that records it.
 //!
-//! Owns the lanes of settlements and renewals, with connections of their own, so that neither waits
-//! for claims. Promises that what was settled is durable and fenced: a job that somebody else has
-//! taken meanwhile is left alone, and that is a value. Completions, by far the most, are one
-//! statement for all of them; everything else takes its time in another.
+//! Owns the batchers of settlements and renewals, with connections of their own, so that neither
+//! waits for claims. Promises that a settlement is durable and fenced: a job that was claimed by
+//! another worker meanwhile is left alone, and that is a value. Completions, by far the most, have
+//! a batcher and a statement of their own; all other settlements and the renewals share another.
 //!
 //! Next: [`super::worker`], whose slots send here.
 
@@ -47,35 +47,35 @@ pub(super) struct Settlement {
     pub(super) interrupted: bool,
 }
 
-/// What became of it.
+/// The result of a settlement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// It is recorded.
     Recorded,
-    /// Somebody else has the job by now, or it has ended: nothing was changed.
+    /// Another worker has the job, or it has ended: nothing was changed.
     LeaseLost,
 }
 
-/// What a renewal learned.
+/// The result of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Renewed {
     pub(super) lost: bool,
     pub(super) cancel_requested: bool,
 }
 
-/// The two lanes: what is done, and everything else.
+/// The two batchers: completions, and everything else.
 #[derive(Debug)]
 pub(super) struct Settler {
     done: Batcher<Complete>,
-    rest: Batcher<Settle>,
+    others: Batcher<Settle>,
 }
 
 impl Settler {
     pub(super) fn new(context: &Arc<JobsContext>) -> Self {
-        let (done, rest) = (Complete { context: Arc::clone(context) }, Settle { context: Arc::clone(context) });
-        let (done, rest) =
-            (context.batcher("complete", 1024, ATTEMPTS, done), context.batcher("settle", 1024, ATTEMPTS, rest));
-        Self { done, rest }
+        let (done, others) = (Complete { context: Arc::clone(context) }, Settle { context: Arc::clone(context) });
+        let (done, others) =
+            (context.batcher("complete", 1024, ATTEMPTS, done), context.batcher("settle", 1024, ATTEMPTS, others));
+        Self { done, others }
     }
 
     /// Record how an attempt ended.
@@ -83,26 +83,26 @@ impl Settler {
         if settlement.ending == Ending::By(Outcome::Done) {
             return recorded(self.done.send(vec![settlement]).await.pop());
         }
-        match self.rest.send(vec![Request::Settle(settlement)]).await.pop() {
+        match self.others.send(vec![Request::Settle(settlement)]).await.pop() {
             Some(Ok(Answer::Renewed(_))) | None => None,
             Some(Ok(Answer::Settled(settled))) => Some(settled),
             Some(Err(error)) => recorded(Some(Err(error))),
         }
     }
 
-    /// Give jobs back unharmed, or settle them in another way that is not common.
+    /// Give jobs back unharmed, or settle them otherwise than by completion.
     pub(super) async fn settle_many(&self, settlements: Vec<Settlement>) {
         if settlements.is_empty() {
             return;
         }
-        for answer in self.rest.send(settlements.into_iter().map(Request::Settle).collect()).await {
+        for answer in self.others.send(settlements.into_iter().map(Request::Settle).collect()).await {
             recorded(Some(answer.map(|_| Settled::Recorded)));
         }
     }
 
-    /// Hold jobs for longer.
+    /// Renew the leases of jobs.
     pub(super) async fn renew(&self, held: Vec<JobToken>, lease: Duration) -> Result<Vec<Renewed>, DatabaseError> {
-        let answers = self.rest.send(held.into_iter().map(|token| Request::Renew(token, lease)).collect()).await;
+        let answers = self.others.send(held.into_iter().map(|token| Request::Renew(token, lease)).collect()).await;
         let renewed = |answer| match answer {
             Ok(Answer::Renewed(renewed)) => Ok(renewed),
             Ok(Answer::Settled(_)) => Ok(Renewed::default()),
@@ -116,7 +116,7 @@ fn recorded(answer: Option<Result<Settled, DatabaseError>>) -> Option<Settled> {
     match answer? {
         Ok(settled) => Some(settled),
         Err(error) => {
-            error!(%error, "could not record what became of a job: it will run again when its lease ends");
+            error!(%error, "could not record how an attempt ended: the job will run again when its lease ends");
             None
         }
     }
@@ -168,10 +168,10 @@ impl Complete {
         let rows = connection.query(&COMPLETE, &[&ids, &epochs, &nonces, &took, &keep]).await?;
         let recorded: HashSet<i64> = rows.iter().map(|row| row.get("id")).collect();
         let settled = |job: &Settlement| {
-            // A second try that finds the job gone takes the first for done.
+            // A second try that finds the job gone assumes that the first one succeeded.
             let held = job.interrupted || recorded.contains(&job.token.id.0);
             let settled = if held { Settled::Recorded } else { Settled::LeaseLost };
-            tell(&self.context, job, settled, Some(State::Done));
+            report(&self.context, job, settled, Some(State::Done));
             settled
         };
         Ok(done.iter().map(settled).collect())
@@ -214,8 +214,8 @@ impl Work for Settle {
 
     async fn run(&self, connection: &mut Connection, mut items: Vec<Request>) -> Result<Vec<Answer>, Failed<Request>> {
         let mut answers: Vec<Answer> = items.iter().map(|_| Answer::Settled(Settled::LeaseLost)).collect();
-        // Renewals go first: a lease must not end because settlements were busy, and what fails
-        // here has settled nothing.
+        // Renewals go first: a lease must not end because settlements were busy, and a failure here
+        // has settled nothing.
         if let Err(error) = self.renew(connection, &items, &mut answers).await {
             return Err((error, items));
         }
@@ -231,7 +231,7 @@ impl Work for Settle {
     }
 }
 
-/// Longer than a lease is worth trying.
+/// Attempts at a batch: enough to go on after the end of a lease, when a job may still be settled.
 const ATTEMPTS: u32 = 40;
 
 /// The fence makes a second try harmless.
@@ -239,7 +239,7 @@ fn may_repeat(error: &DatabaseError) -> bool {
     error.is_transient() || matches!(error, DatabaseError::UnknownOutcome { .. })
 }
 
-/// Whether something may be recorded in spite of the error; what was refused is not.
+/// Whether the settlement may be recorded in spite of the error; one that was refused is not.
 fn may_have_happened(error: &DatabaseError) -> bool {
     let refused = matches!(
         error,
@@ -255,11 +255,11 @@ impl Settle {
         items: &[Request],
         answers: &mut [Answer],
     ) -> Result<(), DatabaseError> {
-        let asked = items.iter().zip(answers).filter_map(|(item, answer)| match item {
+        let settlements = items.iter().zip(answers).filter_map(|(item, answer)| match item {
             Request::Settle(job) => Some((job, answer)),
             Request::Renew(..) => None,
         });
-        let (jobs, answers): (Vec<&Settlement>, Vec<&mut Answer>) = asked.unzip();
+        let (jobs, answers): (Vec<&Settlement>, Vec<&mut Answer>) = settlements.unzip();
         if jobs.is_empty() {
             return Ok(());
         }
@@ -268,7 +268,7 @@ impl Settle {
             let recorded = job.interrupted || row.get::<_, &str>("said") == "recorded";
             let settled = if recorded { Settled::Recorded } else { Settled::LeaseLost };
             *answer = Answer::Settled(settled);
-            tell(&self.context, job, settled, row.get::<_, Option<&str>>("state").and_then(State::parse));
+            report(&self.context, job, settled, row.get::<_, Option<&str>>("state").and_then(State::parse));
             if let Some(due) = row.get::<_, Option<f64>>("due_s") {
                 self.context.notifier.ready_after(&job.queue, Duration::from_secs_f64(due.clamp(0.0, 1e9)));
             }
@@ -296,7 +296,7 @@ impl Settle {
         let ids: Vec<i64> = held.iter().map(|(token, ..)| token.id.0).collect();
         let epochs: Vec<i32> = held.iter().map(|(token, ..)| token.epoch).collect();
         let nonces: Vec<i64> = held.iter().map(|(token, ..)| token.nonce).collect();
-        // Workers of one process may have chosen different leases, and their renewals leave
+        // Workers of one process may have chosen different leases, and their renewals are sent
         // together.
         let leases: Vec<f64> = held.iter().map(|(_, lease, _)| lease.as_secs_f64()).collect();
         let rows = connection.query(&RENEW, &[&ids, &epochs, &nonces, &leases]).await?;
@@ -314,7 +314,7 @@ impl Settle {
     }
 }
 
-fn tell(context: &JobsContext, job: &Settlement, settled: Settled, state: Option<State>) {
+fn report(context: &JobsContext, job: &Settlement, settled: Settled, state: Option<State>) {
     let about = job.about.clone();
     let event = match (settled, &job.ending, state) {
         (Settled::LeaseLost, ..) if job.or_lost => return,

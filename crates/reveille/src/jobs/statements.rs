@@ -13,7 +13,7 @@ statements! {
          TEXT_ARRAY, BYTEA_ARRAY, TEXT_ARRAY, TEXT_ARRAY, FLOAT8_ARRAY, TEXT_ARRAY, BOOL);
     /// Number jobs that are to be copied.
     NUMBER = "jobs/enqueue/copy/number.sql" (INT8);
-    /// Copy what jobs are to do.
+    /// Copy the bodies of jobs.
     COPY_BODIES = "jobs/enqueue/copy/bodies.sql" ();
     /// Copy jobs.
     COPY_JOBS = "jobs/enqueue/copy/jobs.sql" ();
@@ -23,20 +23,20 @@ statements! {
     /// Claim due jobs.
     TAKE = "jobs/claim/take.sql"
         (TEXT_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, INT8_ARRAY, INT8, TEXT, INT8, FLOAT8, FLOAT8, FLOAT8);
-    /// When queues are due next.
+    /// Read when queues are due next.
     NEXT = "jobs/claim/next.sql" (TEXT_ARRAY);
-    /// Give back what was claimed and reached nobody.
+    /// Give back a lost claim.
     ABANDON = "jobs/claim/abandon.sql" (INT8_ARRAY, TEXT, TEXT_ARRAY, FLOAT8);
 
-    /// Jobs are done.
+    /// Complete jobs.
     COMPLETE = "jobs/settle/complete.sql" (INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, FLOAT8_ARRAY, FLOAT8);
     /// Settle jobs in every other way.
     SETTLE = "jobs/settle/rest.sql"
         (INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, TEXT_ARRAY, FLOAT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, FLOAT8_ARRAY, BYTEA_ARRAY, FLOAT8,
          FLOAT8);
-    /// Hold jobs for longer.
+    /// Renew leases.
     RENEW = "jobs/settle/renew.sql" (INT8_ARRAY, INT4_ARRAY, INT8_ARRAY, FLOAT8_ARRAY);
-    /// Note how far a job is.
+    /// Note the progress of a job.
     PROGRESS = "jobs/settle/progress.sql" (INT8, INT4, INT8, BYTEA);
 
     /// Cancel a job.
@@ -45,16 +45,16 @@ statements! {
     RETRY_NOW = "jobs/admin/retry_now.sql" (INT8);
     /// Change the priority of a job.
     REPRIORITISE = "jobs/admin/reprioritise.sql" (INT8, INT2);
-    /// Bring dead jobs back to work.
+    /// Make dead jobs ready again.
     REDRIVE = "jobs/admin/bring_back.sql" (INT8_ARRAY, TEXT, TEXT, TEXT, INT8);
-    /// Forget a job.
+    /// Delete a job.
     DELETE = "jobs/admin/delete.sql" (INT8);
     /// Pause a queue, or let it go on.
     SWITCH = "jobs/admin/switch.sql" (TEXT, BOOL, BOOL);
 
-    /// What is known of a job.
+    /// Everything known about a job.
     EXPLAIN = "jobs/inspect/explain.sql" (INT8);
-    /// What went wrong with a job.
+    /// The failed attempts of a job.
     ERRORS = "jobs/inspect/errors.sql" (INT8);
     /// Dead jobs.
     DEAD = "jobs/inspect/dead.sql" (TEXT, INT8, INT8);
@@ -63,10 +63,10 @@ statements! {
     /// How many jobs there are of each kind.
     DEPTHS = "jobs/inspect/depths.sql" (INT8);
 
-    /// Forget ended jobs.
+    /// Delete ended jobs.
     SWEEP = "jobs/upkeep/sweep.sql" (INT8);
-    /// Take unique keys.
+    /// Lock unique keys.
     HOLD_KEYS = "jobs/upkeep/hold_keys.sql" (BYTEA, INT8);
-    /// Forget unique keys.
+    /// Delete unique keys.
     FORGET_KEYS = "jobs/upkeep/forget_keys.sql" (BYTEA_ARRAY);
 }

@@ -1,4 +1,4 @@
-//! What makes a job the same as another, and what then becomes of the second.
+//! What makes a job the same as another, and what then happens to the second.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub struct Unique {
     pub(super) conflict: Conflict,
 }
 
-/// What becomes of a job whose unique key another one has.
+/// What happens to a job whose unique key another one has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Conflict {
     /// It is dropped, and the answer names the other.
@@ -69,7 +69,7 @@ impl Unique {
         self
     }
 
-    /// What becomes of the second. Default: [`Conflict::Keep`].
+    /// What happens to the second job. Default: [`Conflict::Keep`].
     #[must_use]
     pub fn on_conflict(mut self, conflict: Conflict) -> Self {
         self.conflict = conflict;

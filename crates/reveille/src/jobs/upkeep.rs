@@ -1,5 +1,5 @@
-//! Upkeep of the jobs: forgets what need not be kept, in bounded steps, in every process with a
-//! worker.
+//! Upkeep of the jobs: deletes ended jobs and unique keys that need not be kept, in bounded steps,
+//! in every process with a worker.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::service::upkeep::{self, Next};
 /// Rows of one step.
 const STEP: i64 = 2000;
 
-/// Forget what is due, now and then, until the jobs close.
+/// Runs upkeep now and then, until the jobs close.
 pub(super) fn start(context: &Arc<JobsContext>) {
-    let of = Arc::clone(context);
+    let shared = Arc::clone(context);
     upkeep::start(&context.service, context.options.upkeep_interval, move || {
-        let context = Arc::clone(&of);
+        let context = Arc::clone(&shared);
         async move {
             if let Err(error) = sweep(&context).await {
                 warn!(%error, "upkeep of the jobs failed, the next round tries again");
@@ -30,7 +30,7 @@ pub(super) fn start(context: &Arc<JobsContext>) {
 }
 
 impl Jobs {
-    /// Forget what need not be kept any more, now. Returns how many ended jobs were forgotten.
+    /// Run upkeep now. Returns how many ended jobs were deleted.
     pub async fn upkeep(&self) -> Result<u64, JobsError> {
         Ok(sweep(&self.parts.context).await?)
     }
@@ -50,8 +50,8 @@ async fn sweep(context: &JobsContext) -> Result<u64, DatabaseError> {
     Ok(swept)
 }
 
-/// In two statements of one transaction: the second sees what became of the keys that the first had
-/// to wait for.
+/// In two statements of one transaction: only the second sees jobs that were given a key while the
+/// first waited for it.
 async fn forget_keys(context: &JobsContext) -> Result<(), DatabaseError> {
     let mut connection = context.database.connection(Purpose::Dedicated("upkeep")).await?;
     let mut after: Vec<u8> = Vec::new();

@@ -1,18 +1,18 @@
 //! The worker: handlers, slots, and the queues they serve.
 //!
 //! Owns what runs between a claim and its settlement. Promises that a handler runs in a slot of its
-//! own, is told when it should stop, and is dropped when its job is somebody else's; that a panic
-//! or a timeout is a failure like any other; that leases are kept while handlers run; and that a
-//! drain ends in the time it is given, with everything settled or given back.
+//! own, is asked to stop when it should, and is dropped when its lease is lost; that a panic or a
+//! timeout is a failure like any other; that leases are kept while handlers run; and that a drain
+//! ends in the time it is given, with every job settled or given back.
 //!
-//! Next: `worker_shared` (who is busy), `run` (the loop), `claiming` (what is on its way), `slot` (one
-//! attempt), `keeper` (leases).
+//! Next: `state` (slots and held jobs), `run` (the loop), `claiming` (claims in flight), `slot`
+//! (one attempt), `keeper` (leases).
 
 mod claiming;
 mod keeper;
 mod run;
-mod shared;
 mod slot;
+mod state;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 pub(super) use claiming::Claiming;
-pub(super) use shared::WorkerShared;
+pub(super) use state::WorkerState;
 
 use super::Jobs;
 use super::error::JobsError;
@@ -35,17 +35,17 @@ use super::job::Job;
 use super::new_job::check_name;
 use super::outcome::IntoOutcome;
 
-/// More than this, and one process is not the place.
+/// More slots than one process can use.
 const SLOTS_MAX: usize = 100_000;
 const LEASE_MIN: Duration = Duration::from_millis(100);
 const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// A claim that is on its way when a drain begins is answered within milliseconds, whatever the
 /// bound.
 const CLAIM_WITHIN: Duration = Duration::from_secs(1);
-/// As many as one demand may name.
+/// As many queues as one demand may name.
 const QUEUES_MAX: usize = 200;
 
-/// Where workers come from.
+/// Makes workers.
 #[derive(Debug)]
 pub struct Worker;
 
@@ -98,43 +98,42 @@ impl WorkerBuilder {
         self
     }
 
-    /// How many jobs more are claimed ahead, to be at hand when a slot is free: for jobs that are
-    /// over in less time than it takes to ask for the next. They are held, and other workers cannot
-    /// take them. Default: 0.
+    /// How many more jobs are claimed ahead, to be at hand when a slot is free: for jobs that take
+    /// less time than a claim. They are held, and other workers cannot take them. Default: 0.
     pub fn prefetch(mut self, jobs: usize) -> Self {
         self.prefetch = jobs;
         self
     }
 
-    /// For how long a job is held without a sign of life; while its handler runs, the worker gives
-    /// one three times as often. So long it takes at most until a job whose worker died runs again.
+    /// How long a job is held without a renewal; while its handler runs, the worker renews three
+    /// times as often. A job whose worker died can be claimed again after this time at most.
     /// Default: 30 s; 100 ms to a day.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// How long a handler that was told to stop may go on before it is dropped. Default: 5 s.
+    /// How long a handler that was asked to stop may go on before it is dropped. Default: 5 s.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.cancel_grace = grace;
         self
     }
 
-    /// When a job whose kind no handler here knows may be claimed again, by this worker or a newer
-    /// one. It is not charged. Default: 30 s.
+    /// When a job whose kind has no handler here may be claimed again, by this worker or another.
+    /// The attempt does not count. Default: 30 s.
     pub fn unknown_kind_delay(mut self, delay: Duration) -> Self {
         self.unknown_kind_delay = delay;
         self
     }
 
-    /// What the worker is called in figures, logs and tables, followed by something of its own.
-    /// Default: `worker`. Letters, digits, `_`, `.` and `-`, at most 40.
+    /// The name of the worker in figures, logs and tables; a random suffix is added. Default:
+    /// `worker`. Letters, digits, `_`, `.` and `-`, at most 40.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Who does jobs of a kind, whose arguments are read as `A`. The handler returns nothing, an
+    /// The handler for jobs of a kind, whose arguments are read as `A`. It returns nothing, an
     /// [`Outcome`](super::Outcome), or a `Result` of either.
     pub fn handler<A, Fut>(
         mut self,
@@ -154,13 +153,13 @@ impl WorkerBuilder {
         self
     }
 
-    /// Who watches attempts. Default: nobody.
+    /// A hook that watches attempts. Default: none.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.push(Box::new(hook));
         self
     }
 
-    /// Begin to work. Says every fault at once.
+    /// Begin to work. Reports every fault at once.
     pub async fn start(mut self) -> Result<RunningWorker, JobsError> {
         if self.queues.is_empty() {
             self.queues.push((super::new_job::DEFAULT_QUEUE.to_owned(), 1));
@@ -169,24 +168,24 @@ impl WorkerBuilder {
         if !faults.is_empty() {
             return Err(JobsError::Worker(faults));
         }
-        // A schema that is too old is told here and not by every look.
+        // Here, so that a schema that is too old is reported once and not by every claim round.
         self.jobs.parts.context.database.check_schema().await?;
         let name: Arc<str> =
             format!("{}-{:012x}", self.name.as_deref().unwrap_or("worker"), fastrand::u64(..) >> 16).into();
         let jobs = self.jobs.clone();
         let tracker = TaskTracker::new();
-        let worker_shared = Arc::new(WorkerShared::new(self, name));
+        let worker = Arc::new(WorkerState::new(self, name));
         let stop = Stop::default();
         let (ended, running) = watch::channel(false);
         let parts = Arc::clone(&jobs.parts);
         parts.context.service.spawn(run::run(
             Arc::clone(&parts),
-            Arc::clone(&worker_shared),
+            Arc::clone(&worker),
             stop.clone(),
             tracker.clone(),
             ended,
         ));
-        Ok(RunningWorker { jobs, worker_shared, stop, tracker, running })
+        Ok(RunningWorker { jobs, worker, stop, tracker, running })
     }
 
     fn faults(&self) -> Vec<String> {
@@ -200,7 +199,7 @@ impl WorkerBuilder {
         unless(self.prefetch <= SLOTS_MAX, "a worker claims at most 100000 jobs ahead");
         unless((LEASE_MIN..=LEASE_MAX).contains(&self.lease), "a lease lasts 100 ms to a day");
         let shortest = self.jobs.parts.context.options.poll_mode.shortest;
-        unless(!shortest.is_zero(), "the shortest pause between looks must be more than 0 ms");
+        unless(!shortest.is_zero(), "the shortest pause between polls must be more than 0 ms");
         unless(!self.handlers.is_empty(), "there is no handler");
         unless(self.queues.len() <= QUEUES_MAX, "a worker serves at most 200 queues");
         unless(self.queues.iter().all(|(_, weight)| (1..=1_000_000).contains(weight)), "a weight is 1 to 1000000");
@@ -233,7 +232,7 @@ impl std::fmt::Debug for WorkerBuilder {
 struct Stop {
     /// No more claims.
     claims: CancellationToken,
-    /// Handlers are told to stop.
+    /// Handlers are asked to stop.
     handlers: CancellationToken,
     /// Handlers are dropped, and their jobs given back.
     now: CancellationToken,
@@ -244,7 +243,7 @@ struct Stop {
 #[derive(Debug)]
 pub struct RunningWorker {
     jobs: Jobs,
-    worker_shared: Arc<WorkerShared>,
+    worker: Arc<WorkerState>,
     stop: Stop,
     tracker: TaskTracker,
     running: watch::Receiver<bool>,
@@ -262,25 +261,25 @@ pub struct Drained {
 }
 
 impl RunningWorker {
-    /// What it is called in figures, logs and tables.
+    /// Its name in figures, logs and tables.
     pub fn name(&self) -> &str {
-        &self.worker_shared.name
+        &self.worker.name
     }
 
     /// How many handlers run.
     pub fn busy(&self) -> usize {
-        self.worker_shared.working()
+        self.worker.working()
     }
 
     /// Take no more jobs; let those that run come to their end, for at most `bound`. When a fifth
-    /// of it is left they are told to stop ([`Job::cancelled`]); what still runs at its end is
-    /// dropped and given back unharmed, so that others run it at once. What a claim in flight still
-    /// brings is given back too: nothing is leased to this worker any more when this returns,
-    /// unless the database has not answered that claim within the bound, or a second if that is
-    /// longer.
+    /// of it is left their handlers are asked to stop ([`Job::cancelled`]); handlers that still run
+    /// at its end are dropped, and their jobs given back, so that other workers run them at once.
+    /// Jobs of a claim in flight are given back too: no job is leased to this worker any more when
+    /// this returns, unless the database has not answered that claim within the bound, or a second
+    /// if that is longer.
     pub async fn drain(mut self, bound: Duration) -> Drained {
-        let (began, held) = (Instant::now(), self.worker_shared.working());
-        self.worker_shared.claims.close();
+        let (began, held) = (Instant::now(), self.worker.working());
+        self.worker.claims.close();
         self.stop.claims.cancel();
         self.tracker.close();
         let tracker = self.tracker.clone();
@@ -291,25 +290,25 @@ impl RunningWorker {
             }
         }
         tracker.wait().await;
-        // The sender goes with the task.
+        // An error means that the task, which has the sender, has ended.
         let _ = self.running.wait_for(|ended| *ended).await;
         let left = bound.max(CLAIM_WITHIN).saturating_sub(began.elapsed());
-        if tokio::time::timeout(left, self.worker_shared.claims.wait()).await.is_err() {
+        if tokio::time::timeout(left, self.worker.claims.wait()).await.is_err() {
             warn!(
-                worker = &*self.worker_shared.name,
-                "drained, but a claim is still unanswered: its jobs come back or their leases end"
+                worker = &*self.worker.name,
+                "drained, but a claim is still unanswered: its jobs are given back later, or their leases end"
             );
         }
         self.jobs.parts.context.notifier.flush().await;
-        let released = self.worker_shared.released();
-        Drained { finished: held.saturating_sub(self.worker_shared.dropped()), released }
+        let released = self.worker.released();
+        Drained { finished: held.saturating_sub(self.worker.dropped()), released }
     }
 }
 
 impl Drop for RunningWorker {
     fn drop(&mut self) {
         self.tracker.close();
-        self.worker_shared.abandon();
+        self.worker.abandon();
         self.stop.claims.cancel();
         self.stop.now.cancel();
     }

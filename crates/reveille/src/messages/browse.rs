@@ -1,8 +1,8 @@
-//! Looking at messages without consuming them, and deleting one.
+//! Shows messages without consuming them, and deletes single messages.
 //!
-//! For people and their tools: bounded by index and limit, never in the way of a pop. What each
-//! group has made of a message is read from cursors and dead letters, since messages carry no
-//! state.
+//! For operators and their tools. Promises that every statement is bounded by an index and a limit,
+//! and delays no pop. Messages have no state of their own: the state of a message for a group is
+//! read from cursors and dead letters.
 
 use std::time::SystemTime;
 
@@ -17,16 +17,16 @@ use super::page::{Page, moment, without_nul};
 use super::payload::Payload;
 use super::statements::{BROWSE, DELETE_MESSAGE, FIND_MESSAGE, MESSAGE_STATES};
 
-/// What has become of a message.
+/// The state of a message, for one group or for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageState {
     /// It waits.
     Pending,
-    /// A consumer has it.
+    /// A consumer has a lease on it.
     Leased,
-    /// Everybody has settled it.
+    /// Every group has settled it.
     Completed,
-    /// Somebody gave up on it.
+    /// A group gave up on it.
     Dead,
 }
 
@@ -50,7 +50,7 @@ impl MessageState {
     }
 }
 
-/// Which messages to look at. Without any choice: the newest of all.
+/// A filter for messages. Without any condition: all messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Browse {
     queue: Option<QueueName>,
@@ -118,69 +118,69 @@ impl Browse {
     }
 }
 
-/// A message as an onlooker sees it.
+/// A message without its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seen {
     /// Its id.
     pub id: MessageId,
-    /// What its producer calls it.
+    /// Its transaction id.
     pub transaction_id: String,
     /// Its queue.
     pub queue: QueueName,
     /// Its partition.
     pub partition: PartitionName,
-    /// Its partition, for the outside world.
+    /// The public id of its partition.
     pub partition_uid: PartitionUid,
-    /// Its place in the partition.
+    /// Its position in the partition.
     pub seq: i64,
     /// For following it through other systems.
     pub trace_id: Option<Uuid>,
-    /// Who pushed it.
+    /// The name of its producer.
     pub producer: Option<String>,
     /// When it was pushed.
     pub created_at: SystemTime,
-    /// Whether its payload is sealed in the table.
+    /// Whether its payload is stored encrypted.
     pub sealed: bool,
-    /// What has become of it.
+    /// Its state, over all groups.
     pub state: MessageState,
-    /// Groups of the queue.
+    /// How many groups the queue has.
     pub groups: usize,
     /// How many of them have settled it.
     pub settled_by: usize,
 }
 
-/// One message with what it carries, and what each group has made of it.
+/// One message with its payload, and its state for each group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found {
     /// The message.
     pub message: Seen,
-    /// What it carries; `None` when it is sealed with a key that is not here.
+    /// Its payload; `None` if it is encrypted with a key that this process does not have.
     pub payload: Option<Payload>,
-    /// By the groups' names.
+    /// Its state for each group, by the groups' names.
     pub groups: Vec<GroupView>,
 }
 
-/// What one group has made of a message.
+/// The state of a message for one group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupView {
     /// The group.
     pub group: GroupName,
-    /// What it has made of it.
+    /// The state of the message for it.
     pub state: MessageState,
-    /// When its lease ends, if it has one.
+    /// When its lease on the message ends, if it has one.
     pub lease_until: Option<SystemTime>,
-    /// How often it failed with it.
+    /// How often its consumers failed.
     pub failures: i32,
-    /// What went wrong, if it gave up.
+    /// The error, if it gave up.
     pub error: Option<String>,
 }
 
 impl Messages {
-    /// Messages, the newest first, without what they carry. Looks at the 1,000 partitions that were
-    /// pushed to last: to see an older one, name it.
+    /// Messages, the newest first, without their payloads. Reads the 1,000 partitions with the
+    /// latest pushes: to see an older partition, name it.
     pub async fn browse(&self, which: &Browse, page: Page) -> Result<Vec<Seen>, MessagesError> {
         for text in [&which.namespace, &which.task].into_iter().flatten() {
             without_nul("a namespace or task", text)?;
@@ -213,7 +213,7 @@ impl Messages {
         rows.iter().map(seen).collect()
     }
 
-    /// The newest message of a partition that its producer calls so, if it is among the newest
+    /// The newest message of a partition with this transaction id, if it is among the newest
     /// million or so.
     pub async fn find(&self, partition: PartitionUid, transaction_id: &str) -> Result<Option<Found>, MessagesError> {
         without_nul("the transaction id", transaction_id)?;
@@ -231,8 +231,8 @@ impl Messages {
         Ok(Some(Found { message, payload, groups }))
     }
 
-    /// Delete one message for every group, and erase what it carries; dead letters of it stay. A
-    /// consumer that has it leased keeps it. Says whether it was there.
+    /// Delete one message for every group, and erase its payload; its dead letters stay. A consumer
+    /// that has it already keeps it. Returns whether it existed.
     pub async fn delete_message(&self, partition: PartitionUid, transaction_id: &str) -> Result<bool, MessagesError> {
         without_nul("the transaction id", transaction_id)?;
         let context = &self.parts.context;

@@ -1,13 +1,13 @@
-//! Names and their rows: looked up once, then known.
+//! Resolves the names of queues and partitions to their rows.
 //!
 //! Owns what this process remembers of queues and partitions, within a bound. Ids are never used
-//! twice, so what is remembered of a partition is true until its queue is deleted; a statement that
-//! finds a row gone says so with [`Catalog::forget_queue`]. What can be configured is asked for
-//! again after a second.
+//! twice, so what is remembered of a partition is true until its queue is deleted. A caller whose
+//! statement finds a row gone calls [`Catalog::forget_queue`]. Options of a queue are read again
+//! after a second.
 //!
-//! Next: [`super::push`], which makes what is not there.
+//! Next: `cache`, which remembers; [`super::push`], which creates what does not exist.
 
-mod known;
+mod cache;
 mod queue_entry;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -22,24 +22,24 @@ use super::ids::{PartitionId, PartitionUid, QueueId};
 use super::name::{PartitionName, QueueName};
 use super::statements::{ENSURE, FIND_QUEUES, PARTITION_BY_NAME, PARTITIONS, PARTITIONS_BY_UID, SPACES};
 use crate::database::{Connection, Database, DatabaseError};
-use known::Known;
+use cache::Cache;
 
-/// Queues of one namespace or task that one pop looks at.
+/// How many queues of a namespace or task are read.
 const SPACE_MAX: i64 = 1000;
-/// Names that one statement makes or looks up.
+/// How many names one statement creates or looks up.
 const NAMED_MAX: usize = 1000;
 
-/// A queue by its row and its name: a queue that was made anew has another row under the same name.
+/// A queue by its row and its name: a re-created queue has another row under the same name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NamedQueue<'n> {
     pub(super) id: QueueId,
     pub(super) name: &'n QueueName,
 }
 
-/// What this process knows.
+/// The queues and partitions that this process knows.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
-    known: Mutex<Known>,
+    cache: Mutex<Cache>,
 }
 
 /// A partition by its names.
@@ -49,7 +49,7 @@ pub(super) struct PartitionPath {
     pub(super) partition: PartitionName,
 }
 
-/// A partition, as its row says.
+/// A partition, as read from its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PartitionEntry {
     pub(super) id: PartitionId,
@@ -60,14 +60,14 @@ pub(super) struct PartitionEntry {
 }
 
 impl Catalog {
-    /// A partition, if it is known.
+    /// A partition, if this process remembers it.
     pub(super) fn recall(&self, queue: &QueueName, partition: &PartitionName) -> Option<Arc<PartitionEntry>> {
-        self.known().partition(queue, partition)
+        self.cache().partition(queue, partition)
     }
 
-    /// Make what is not there, whatever is remembered, and answer in the order of the question:
-    /// nothing for a partition whose queue was deleted in this moment. What is made may be more
-    /// than is remembered, so that it must be taken from here.
+    /// Creates the partitions that do not exist, and returns all in the order given: `None` for a
+    /// partition whose queue was deleted meanwhile. There may be more than can be remembered, so
+    /// the caller must use the returned entries.
     pub(super) async fn make(
         &self,
         connection: &Connection,
@@ -79,28 +79,28 @@ impl Catalog {
             let queues: Vec<&str> = some.iter().map(|path| path.queue.as_str()).collect();
             let names: Vec<&str> = some.iter().map(|path| path.partition.as_str()).collect();
             let rows = connection.query(&ENSURE, &[&queues, &names]).await?;
-            let mut known = self.known();
+            let mut cache = self.cache();
             for entry in rows.iter().filter_map(PartitionEntry::read).map(Arc::new) {
-                known.learn(Arc::clone(&entry));
+                cache.learn(Arc::clone(&entry));
                 made.insert(PartitionPath { queue: entry.queue_name.clone(), partition: entry.name.clone() }, entry);
             }
         }
         Ok(wanted.iter().map(|path| made.get(path).cloned()).collect())
     }
 
-    /// A queue, if it is there; what it is like is at most a second old.
+    /// A queue, if it exists; its options are at most a second old.
     pub(super) async fn queue(
         &self,
         database: &Database,
         name: &QueueName,
     ) -> Result<Option<Arc<QueueEntry>>, MessagesError> {
-        if let Some(entry) = self.known().queue(name) {
+        if let Some(entry) = self.cache().queue(name) {
             return Ok(Some(entry));
         }
         Ok(self.queue_now(&*database.acquire().await?, name).await?)
     }
 
-    /// Many queues, those that are there.
+    /// Those of the queues that exist.
     pub(super) async fn queues_on<'n>(
         &self,
         connection: &Connection,
@@ -108,9 +108,9 @@ impl Catalog {
     ) -> Result<Vec<Arc<QueueEntry>>, DatabaseError> {
         let (mut found, mut unknown) = (Vec::new(), Vec::new());
         {
-            let mut known = self.known();
+            let mut cache = self.cache();
             for name in names {
-                match known.queue(name) {
+                match cache.queue(name) {
                     Some(entry) => found.push(entry),
                     None => unknown.push(name.as_str()),
                 }
@@ -118,28 +118,28 @@ impl Catalog {
         }
         for some in unknown.chunks(NAMED_MAX) {
             let rows = connection.query(&FIND_QUEUES, &[&some]).await?;
-            let mut known = self.known();
-            found.extend(rows.iter().filter_map(QueueEntry::read).map(|entry| known.learn_queue(entry)));
+            let mut cache = self.cache();
+            found.extend(rows.iter().filter_map(QueueEntry::read).map(|entry| cache.learn_queue(entry)));
         }
         Ok(found)
     }
 
-    /// As its row is now.
+    /// A queue as its row is now.
     pub(super) async fn queue_now(
         &self,
         connection: &Connection,
         name: &QueueName,
     ) -> Result<Option<Arc<QueueEntry>>, DatabaseError> {
         let row = connection.query_opt(&FIND_QUEUES, &[&[name.as_str()].as_slice()]).await?;
-        let mut known = self.known();
+        let mut cache = self.cache();
         let Some(entry) = row.as_ref().and_then(QueueEntry::read) else {
-            // Deleted by somebody, and perhaps made anew under another id.
-            if let Some(stale) = known.queue_id(name) {
-                known.forget_queue(stale);
+            // It was deleted, and perhaps re-created under another id.
+            if let Some(stale) = cache.queue_id(name) {
+                cache.forget_queue(stale);
             }
             return Ok(None);
         };
-        Ok(Some(known.learn_queue(entry)))
+        Ok(Some(cache.learn_queue(entry)))
     }
 
     /// The queues of a namespace, of a task, or of both, the first to be served first.
@@ -150,17 +150,17 @@ impl Catalog {
         task: Option<&str>,
     ) -> Result<Vec<Arc<QueueEntry>>, MessagesError> {
         let rows = database.acquire().await?.query(&SPACES, &[&namespace, &task, &SPACE_MAX]).await?;
-        let mut known = self.known();
-        Ok(rows.iter().filter_map(QueueEntry::read).map(|entry| known.learn_queue(entry)).collect())
+        let mut cache = self.cache();
+        Ok(rows.iter().filter_map(QueueEntry::read).map(|entry| cache.learn_queue(entry)).collect())
     }
 
-    /// What partitions are called; those whose queue is deleted are left out.
+    /// Partitions by their ids; those whose queue is deleted are left out.
     pub(super) async fn describe(
         &self,
         database: &Database,
         partitions: &[PartitionId],
     ) -> Result<HashMap<PartitionId, Arc<PartitionEntry>>, MessagesError> {
-        let (mut found, unknown) = self.known().described(partitions);
+        let (mut found, unknown) = self.cache().described(partitions);
         if !unknown.is_empty() {
             let ids: Vec<i32> = unknown.iter().map(|id| id.0).collect();
             let rows = database.acquire().await?.query(&PARTITIONS, &[&ids]).await?;
@@ -169,7 +169,7 @@ impl Catalog {
         Ok(found)
     }
 
-    /// The partition that the outside world knows under this id.
+    /// The partition with this public id.
     pub(super) async fn by_uid(
         &self,
         database: &Database,
@@ -178,7 +178,7 @@ impl Catalog {
         Ok(self.by_uids(database, [uid].into()).await?.remove(&uid))
     }
 
-    /// The same for many; those that are not there are left out.
+    /// The same for many; those that do not exist are left out.
     pub(super) async fn by_uids(
         &self,
         database: &Database,
@@ -186,9 +186,9 @@ impl Catalog {
     ) -> Result<HashMap<PartitionUid, Arc<PartitionEntry>>, MessagesError> {
         let (mut found, mut unknown) = (HashMap::with_capacity(uids.len()), Vec::new());
         {
-            let mut known = self.known();
+            let mut cache = self.cache();
             for uid in uids {
-                match known.by_uid(uid) {
+                match cache.by_uid(uid) {
                     Some(entry) => _ = found.insert(uid, entry),
                     None => unknown.push(uid.0),
                 }
@@ -201,14 +201,14 @@ impl Catalog {
         Ok(found)
     }
 
-    /// A partition that is there; nothing is made.
+    /// A partition, if it exists; nothing is created.
     async fn find_partition(
         &self,
         database: &Database,
         queue: &QueueName,
         partition: &PartitionName,
     ) -> Result<Option<Arc<PartitionEntry>>, MessagesError> {
-        if let Some(entry) = self.known().partition(queue, partition) {
+        if let Some(entry) = self.cache().partition(queue, partition) {
             return Ok(Some(entry));
         }
         let params: [crate::database::Param<'_>; 2] = [&queue.as_str(), &partition.as_str()];
@@ -216,8 +216,8 @@ impl Catalog {
         Ok(self.learn(row.as_slice()).pop())
     }
 
-    /// The same in a queue that is known by its row: what is remembered may be of one that had the
-    /// name before.
+    /// The same in a queue that is known by its row: this process may remember the partition of an
+    /// earlier queue with the same name.
     pub(super) async fn find_partition_of(
         &self,
         database: &Database,
@@ -231,27 +231,27 @@ impl Catalog {
         Ok(found.filter(|entry| entry.queue == queue.id))
     }
 
-    /// What is remembered of a queue is not true any more.
+    /// What this process remembers of the queue is outdated.
     pub(super) fn forget_queue(&self, queue: QueueId) {
-        self.known().forget_queue(queue);
+        self.cache().forget_queue(queue);
     }
 
-    /// A queue was configured: ask for it again.
+    /// The queue was configured: its options are read again.
     pub(super) fn refresh_queue(&self, name: &QueueName) {
-        self.known().refresh_queue(name);
+        self.cache().refresh_queue(name);
     }
 
     fn learn(&self, rows: &[Row]) -> Vec<Arc<PartitionEntry>> {
         let entries: Vec<_> = rows.iter().filter_map(PartitionEntry::read).map(Arc::new).collect();
-        let mut known = self.known();
+        let mut cache = self.cache();
         for entry in &entries {
-            known.learn(Arc::clone(entry));
+            cache.learn(Arc::clone(entry));
         }
         entries
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

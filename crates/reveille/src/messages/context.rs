@@ -1,5 +1,5 @@
-//! What every part of the queues shares: database, options, names, announcements, and the tasks
-//! that end with them.
+//! What every part of the queues shares: database, options, names, notifier, and the tasks that end
+//! with them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -25,18 +25,17 @@ pub(super) struct MessagesContext {
     pub(super) tally: Tally,
 }
 
-/// What happened by itself since these queues were opened, without anybody being told of it in an
-/// answer.
+/// Counts of events since these queues were opened that no answer to a caller reports.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// Messages that claims sent to the dead letters.
     pub(super) buried: AtomicU64,
-    /// Groups that had not been told of a message.
+    /// Partitions that upkeep had to mark ready for a group.
     pub(super) repairs: AtomicU64,
 }
 
 impl MessagesContext {
-    /// And what fires the due times of the hub, for the claims that start it.
+    /// Also returns the runner of the hub's due times, for the claims that start it.
     pub(super) fn new(database: &Database, options: MessagesOptions) -> (Self, Runner<Key>) {
         let service = Arc::new(Context::new(database));
         let (notifier, runner) = MessageNotifier::new(&service, &options);

@@ -1,8 +1,8 @@
-//! Dead letters: messages a group gave up on, kept with what went wrong.
+//! Dead letters: messages that a group gave up on, kept with the error.
 //!
-//! Owns the list, the deletion and the redrive. Promises that a page says how many there are in
-//! all; that a redriven message goes to the end of its partition for its own group alone, and that
-//! its letter is gone with the same commit.
+//! Owns the list, the deletion and the redrive. Promises that a page reports the total; and that a
+//! redriven message goes to the end of its partition, for its own group alone, while the same
+//! commit removes its letter.
 
 use std::time::SystemTime;
 
@@ -19,16 +19,16 @@ use super::payload::Payload;
 use super::statements::{COUNT_DEAD_LETTERS, DEAD_LETTER_IDS, DEAD_LETTERS, DELETE_DEAD_LETTERS, REDRIVE};
 use crate::database::Param;
 
-/// Letters put back by one commit: each may be as large as a payload may be.
+/// How many letters one commit redrives: each may have a payload of the largest size.
 const REDRIVEN_AT_ONCE: usize = 64;
-/// Letters deleted by one commit.
+/// How many letters one commit deletes.
 const DELETED_AT_ONCE: usize = 1000;
 
 /// A dead letter's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeadLetterId(pub i64);
 
-/// Which dead letters are meant. Without any choice: all.
+/// A filter for dead letters. Without any condition: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeadLetters {
     queue: Option<QueueName>,
@@ -94,25 +94,25 @@ impl DeadLetters {
 pub struct DeadLetter {
     /// Its number.
     pub id: DeadLetterId,
-    /// Where the message was.
+    /// The queue of the message.
     pub queue: QueueName,
-    /// Where the message was.
+    /// The partition of the message.
     pub partition: PartitionName,
-    /// Where the message was, for the outside world.
+    /// The public id of that partition.
     pub partition_uid: PartitionUid,
-    /// Who gave up; `None` when that group is gone.
+    /// The group that gave up; `None` if it was deleted.
     pub group: Option<GroupName>,
-    /// Its place in the partition.
+    /// The position of the message in the partition.
     pub seq: i64,
     /// The message's id.
     pub message_id: MessageId,
-    /// What the producer calls it.
+    /// The message's transaction id.
     pub transaction_id: String,
     /// For following it through other systems.
     pub trace_id: Option<Uuid>,
-    /// Who pushed it.
+    /// The name of its producer.
     pub producer: Option<String>,
-    /// What it carries; `None` when it is sealed with a key that is not here.
+    /// Its payload; `None` if it is encrypted with a key that this process does not have.
     pub payload: Option<Payload>,
     /// When it was pushed.
     pub pushed_at: SystemTime,
@@ -122,11 +122,11 @@ pub struct DeadLetter {
     pub failures: i32,
     /// How often it was claimed.
     pub deliveries: i32,
-    /// What went wrong, in the consumer's words or ours.
+    /// The error, as the consumer reported it, or that of Reveille.
     pub error: Option<String>,
 }
 
-/// Some of the dead letters.
+/// A page of dead letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetterPage {
@@ -139,7 +139,7 @@ pub struct DeadLetterPage {
 impl Messages {
     /// A page of the dead letters, the newest first, and how many there are in all. A page ends
     /// before it has more than 16 MiB of payloads, unless its first letter alone has more: the next
-    /// one begins after as many as came.
+    /// page begins after the letters that were returned.
     pub async fn dead_letters(&self, which: &DeadLetters, page: Page) -> Result<DeadLetterPage, MessagesError> {
         let connection = self.parts.context.database.administer().await?;
         let filter = Filter::new(which)?;
@@ -150,8 +150,8 @@ impl Messages {
         Ok(DeadLetterPage { letters, total })
     }
 
-    /// Send these back to work, each to the end of its partition and for its own group alone. Says
-    /// how many went: a letter that is not there, or whose group is gone, does not.
+    /// Redrive these: each goes to the end of its partition, for its own group alone. Returns how
+    /// many: letters that do not exist, or whose group is gone, do not count.
     pub async fn redrive(&self, letters: &[DeadLetterId]) -> Result<u64, MessagesError> {
         let mut redriven = 0;
         for some in letters.chunks(REDRIVEN_AT_ONCE) {
@@ -161,8 +161,7 @@ impl Messages {
         Ok(redriven)
     }
 
-    /// Send all of them back to work that are there now; what dies again meanwhile stays. Says how
-    /// many went.
+    /// Redrive all that match now; letters that are added meanwhile stay. Returns how many.
     pub async fn redrive_all(&self, which: &DeadLetters) -> Result<u64, MessagesError> {
         let mut redriven = 0;
         let mut walk = Walk::begin(self, which, true).await?;
@@ -172,7 +171,7 @@ impl Messages {
         Ok(redriven)
     }
 
-    /// Delete these for good. Says how many there were.
+    /// Delete these for good. Returns how many existed.
     pub async fn delete_dead_letters(&self, letters: &[DeadLetterId]) -> Result<u64, MessagesError> {
         let connection = self.parts.context.database.administer().await?;
         let mut deleted = 0;
@@ -183,7 +182,7 @@ impl Messages {
         Ok(deleted)
     }
 
-    /// Delete all of them that are there now, for good. Says how many there were.
+    /// Delete all that match now, for good. Returns how many.
     pub async fn delete_all_dead_letters(&self, which: &DeadLetters) -> Result<u64, MessagesError> {
         let mut deleted = 0;
         let mut walk = Walk::begin(self, which, false).await?;
@@ -212,7 +211,7 @@ struct Filter<'w> {
 
 impl<'w> Filter<'w> {
     fn new(which: &'w DeadLetters) -> Result<Self, MessagesError> {
-        which.text.as_deref().map_or(Ok(()), |text| without_nul("the text to look for", text))?;
+        which.text.as_deref().map_or(Ok(()), |text| without_nul("the text to search for", text))?;
         let texts = [
             which.queue.as_ref().map(QueueName::as_str),
             which.group.as_ref().map(GroupName::as_str),
@@ -230,8 +229,8 @@ impl<'w> Filter<'w> {
     }
 }
 
-/// Goes through the letters from the oldest, and ends after as many as there were when it began:
-/// what dies again behind it would keep it going for ever.
+/// Walks the letters from the oldest, and ends after as many as there were at the beginning:
+/// letters that are added meanwhile could keep it going for ever.
 struct Walk<'w> {
     filter: Filter<'w>,
     living: bool,

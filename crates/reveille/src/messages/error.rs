@@ -1,4 +1,4 @@
-//! What can go wrong, in words a caller can act on.
+//! The errors of messages, in words that a caller can act on.
 
 use std::error::Error as StdError;
 use std::ops::Deref;
@@ -9,68 +9,68 @@ use thiserror::Error;
 use crate::batcher::Undone;
 use crate::database::DatabaseError;
 
-/// Why a name is none.
+/// Why a name is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Nothing was given.
+    /// It is empty.
     #[error("the {what}'s name is empty")]
     Empty {
-        /// What it was to name.
+        /// What the name is for.
         what: &'static str,
     },
     /// It would not fit into an index.
     #[error("the {what}'s name is longer than 512 bytes")]
     TooLong {
-        /// What it was to name.
+        /// What the name is for.
         what: &'static str,
     },
     /// PostgreSQL's text cannot hold it.
     #[error("the {what}'s name contains a NUL character")]
     Nul {
-        /// What it was to name.
+        /// What the name is for.
         what: &'static str,
     },
 }
 
-/// Why something about messages could not be done. What is expected (an empty queue, a lost lease,
-/// a duplicate) is a value and not here. One failure may be the answer to many callers, or to many
-/// items of one: every clone has the whole cause.
+/// Why a call about messages failed. What is expected (an empty queue, a lost lease, a duplicate)
+/// is a value and not an error. One failure may be the answer to many callers, or to many items of
+/// one call: every clone has the whole cause.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum MessagesError {
     /// PostgreSQL refused or did not answer.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// A name is none.
+    /// A name is refused.
     #[error(transparent)]
     Name(#[from] NameError),
     /// There is no such queue.
     #[error("there is no queue \"{queue}\"")]
     NoQueue {
-        /// As it was asked for.
+        /// Its name.
         queue: String,
     },
     /// There is no such consumer group.
     #[error("there is no consumer group \"{group}\"")]
     NoGroup {
-        /// As it was asked for.
+        /// Its name.
         group: String,
     },
     /// There is no such partition.
     #[error("there is no partition \"{partition}\"")]
     NoPartition {
-        /// As it was asked for.
+        /// Its name.
         partition: String,
     },
-    /// A value is outside what is allowed.
+    /// A value is not allowed.
     #[error("{what} must be {allowed}, not {given}")]
     OutOfRange {
-        /// Which one.
+        /// Which value.
         what: &'static str,
-        /// What it may be.
+        /// What is allowed.
         allowed: &'static str,
-        /// What it was.
+        /// The value.
         given: String,
     },
     /// A payload is larger than allowed.
@@ -81,47 +81,47 @@ pub enum MessagesError {
         /// The limit.
         limit: usize,
     },
-    /// The queue holds as many messages as it may.
+    /// The queue has as many messages as it may.
     #[error("the queue \"{queue}\" is full")]
     QueueFull {
-        /// Which one.
+        /// Its name.
         queue: String,
     },
-    /// A text that must be kept contains what PostgreSQL's text cannot hold.
+    /// A text contains a character that PostgreSQL's text cannot hold.
     #[error("{what} contains a NUL character")]
     Nul {
         /// Which text.
         what: &'static str,
     },
-    /// The queue is encrypted, and the key is not here.
+    /// A payload is encrypted, and this process does not have the key.
     #[error("the encryption key {key_id} is not loaded")]
     NoKey {
-        /// Which one.
+        /// The number of the key.
         key_id: i32,
     },
-    /// The queue is encrypted, and no key is here to write with.
+    /// The queue is encrypted, and this process has no key to encrypt with.
     #[error("the queue \"{queue}\" is encrypted, and no encryption key is loaded")]
     NoWriteKey {
-        /// Which one.
+        /// Its name.
         queue: String,
     },
-    /// What was stored is not what was sealed.
+    /// The stored payload is not the one that was encrypted.
     #[error("a payload could not be opened: it was changed, or sealed with another key of the same number")]
     Sealed,
-    /// Looks for messages fail: nobody can say whether there are any.
-    #[error("could not look for messages: {0}")]
+    /// Claim rounds fail: it is not known whether there are messages.
+    #[error("could not claim messages: {0}")]
     Unavailable(String),
     /// The caller's own transaction refused it; it may have to be rolled back.
     #[error("the caller's transaction refused the push")]
     Caller {
-        /// What its driver said.
+        /// The error of its driver.
         #[source]
         source: SharedError,
     },
-    /// The queue has as many consumer groups as it may: delete some that nobody uses.
+    /// The queue has as many consumer groups as it may: delete some that are not used.
     #[error("the queue \"{queue}\" has {limit} consumer groups already, and may have no more")]
     TooManyGroups {
-        /// Which one.
+        /// Its name.
         queue: String,
         /// How many it may have.
         limit: i32,
@@ -134,7 +134,7 @@ pub enum MessagesError {
     Closed,
 }
 
-/// An error of somebody else's making, as it is, for several to hold.
+/// The error of another library, shared by all clones.
 #[derive(Debug, Clone)]
 pub struct SharedError(Arc<dyn StdError + Send + Sync>);
 
@@ -144,7 +144,7 @@ impl SharedError {
     }
 }
 
-/// Not an error itself, so that whoever follows the causes comes to the error that it holds.
+/// Not an error itself: a caller that follows the causes finds the error inside.
 impl Deref for SharedError {
     type Target = dyn StdError + Send + Sync;
 
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn a_clone_has_the_same_words_and_the_same_cause() {
-        let said = std::io::Error::other("the driver's own words");
-        let error = MessagesError::Caller { source: SharedError::new(said) };
+        let cause = std::io::Error::other("the driver's own words");
+        let error = MessagesError::Caller { source: SharedError::new(cause) };
 
         let shared = error.clone();
 

@@ -1,4 +1,4 @@
-//! How the queues of this process are doing, without asking the database.
+//! Figures of the queues of this process, read without a query.
 
 use std::sync::atomic::Ordering;
 
@@ -9,37 +9,38 @@ use super::error::MessagesError;
 use super::statements::COUNT_BUFFERED;
 use crate::batcher::BatcherFigures;
 
-/// What can be seen from inside.
+/// Figures of the queues of this process.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MessagesFigures {
     /// Pops that wait or are being answered.
     pub waiting: usize,
-    /// What they wait for: queue, partition and group, or a name that nothing has yet.
+    /// Keys that they wait under: a group in a queue or partition, or a name that does not exist
+    /// yet.
     pub keys: usize,
-    /// How many of those are being looked at.
+    /// How many of these keys are being claimed from.
     pub keys_in_flight: usize,
-    /// How many are left alone for now, because they were found empty while the link was not
-    /// proven.
+    /// How many are not claimed from for a while, because they were found empty while the link was
+    /// not proven.
     pub keys_backed_off: usize,
-    /// How often looks are made without being rung.
+    /// How often claim rounds are made without a wake-up.
     pub poll_mode: PollMode,
-    /// How the source of hints is.
+    /// The state of the LISTEN connection.
     pub link: Link,
-    /// Pushes and acks, lane by lane.
+    /// The batchers of pushes and acks.
     pub batchers: Vec<BatcherFigures>,
     /// Acks that came without a lease.
     pub unfenced_acknowledgements: u64,
-    /// Messages that went to the dead letters because they were claimed too often without an
-    /// answer, found by pops of this process.
+    /// Messages that became dead letters because they were claimed too often without an answer,
+    /// found by pops of this process.
     pub buried_by_claims: u64,
-    /// Groups that upkeep of this process had to tell of messages that waited for them. Anything
-    /// but zero is a defect.
+    /// Partitions with undelivered messages that no consumer would have been woken for, found and
+    /// repaired by the upkeep of this process. Anything but zero is a bug in Reveille.
     pub repairs: u64,
 }
 
 impl Messages {
-    /// How this process is doing. Asks nobody.
+    /// The figures of this process. Runs no query.
     pub fn figures(&self) -> MessagesFigures {
         let parts = &self.parts;
         let (waiting, (keys, keys_in_flight, keys_backed_off), poll_mode) = parts.popper.figures();
@@ -59,8 +60,8 @@ impl Messages {
         }
     }
 
-    /// How many pushes stand in the outbox, committed and not yet in their partitions; counted up
-    /// to a million.
+    /// How many committed pushes wait in the outbox, not yet in their partitions; counted up to a
+    /// million.
     pub async fn buffered(&self) -> Result<i64, MessagesError> {
         let row = self.database().administer().await?.query_opt(&COUNT_BUFFERED, &[]).await?;
         Ok(row.map_or(0, |row| row.get(0)))

@@ -1,11 +1,11 @@
-//! Consumer groups become known with their first pop.
+//! Consumer groups, which are created by their first pop.
 //!
 //! Owns what this process remembers of them, within a bound. Promises that a group sees every
-//! message pushed after its first pop was answered, and of the earlier ones those it asked for:
-//! where it begins is decided once. A group that was deleted is made anew by the next pop. Refuses
-//! more groups than a queue may have: each has a row for each partition.
+//! message pushed after its first pop was answered, and those of the earlier messages that its
+//! subscription includes: where a group begins is decided once. A deleted group is re-created by
+//! its next pop. Refuses more groups than a queue may have: each has a row for each partition.
 //!
-//! Next: `register`, which makes one; then [`super::pop`].
+//! Next: `register`, which creates a group; then [`super::pop`].
 
 mod register;
 
@@ -23,15 +23,14 @@ use super::ids::{GroupId, QueueId};
 use super::name::{GroupName, QueueName};
 use register::Registrar;
 
-/// Beyond that the group that was not used for longest is forgotten: it costs one small statement
-/// to find again.
+/// Beyond that the least recently used group is forgotten: one small statement finds it again.
 const GROUPS_MAX: usize = 50_000;
 
-/// Where a consumer group begins, when its first pop makes it known. Later pops do not change it,
-/// and consumers of a plain queue always get everything.
+/// Where a consumer group begins. Its first pop decides; later pops do not change it, and consumers
+/// of a plain queue always get everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Subscription {
-    /// With the oldest message there is.
+    /// With the oldest message that is kept.
     #[default]
     All,
     /// With what is pushed from now on.
@@ -40,7 +39,7 @@ pub enum Subscription {
     From(SystemTime),
 }
 
-/// A group of a queue, as rows.
+/// A group of a queue, by the ids of their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Subscriber {
     pub(super) queue: QueueId,
@@ -50,27 +49,27 @@ pub(super) struct Subscriber {
 #[derive(Debug)]
 pub(super) struct Groups {
     registrar: Registrar,
-    known: Mutex<Known>,
+    cache: Mutex<GroupCache>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct GroupCache {
     names: HashMap<QueueName, HashMap<GroupName, Subscriber>>,
-    /// The same the other way round. The one that was used last stands at the end.
+    /// The names of each group. The most recently used stands at the end.
     ids: LinkedHashMap<GroupId, (QueueName, GroupName), RandomState>,
 }
 
 impl Groups {
     pub(super) fn new(context: &Arc<MessagesContext>) -> Self {
-        Self { registrar: Registrar::new(context), known: Mutex::default() }
+        Self { registrar: Registrar::new(context), cache: Mutex::default() }
     }
 
-    /// The group, if this process knows it.
+    /// The group, if this process remembers it.
     pub(super) fn known(&self, queue: &QueueName, group: &GroupName) -> Option<Subscriber> {
-        self.remembered().used(queue, group)
+        self.cache().used(queue, group)
     }
 
-    /// The group, made known if it is not; `None` when the queue is gone.
+    /// The group, created if it does not exist; `None` if the queue is gone.
     pub(super) async fn find_or_register(
         &self,
         queue: NamedQueue<'_>,
@@ -80,35 +79,35 @@ impl Groups {
         let id = self.registrar.found_or_registered(queue, group, subscription).await?;
         let Some(id) = id else { return Ok(None) };
         let subscriber = Subscriber { queue: queue.id, group: id };
-        self.remembered().learn(queue.name, group, subscriber);
+        self.cache().learn(queue.name, group, subscriber);
         Ok(Some(subscriber))
     }
 
-    /// These groups are not there any more, or their queue is not.
+    /// These groups do not exist any more, or their queue does not.
     pub(super) fn forget(&self, gone: &[GroupId]) {
         if gone.is_empty() {
             return;
         }
-        let mut known = self.remembered();
+        let mut cache = self.cache();
         for id in gone {
-            if let Some((queue, group)) = known.ids.get(id).cloned() {
-                known.forget(&queue, &group);
+            if let Some((queue, group)) = cache.ids.get(id).cloned() {
+                cache.forget(&queue, &group);
             }
         }
     }
 
-    /// What a group of the queue was known as may be of a queue that is gone, perhaps with another
-    /// of its name in its place.
+    /// What is remembered of the group may be outdated: its queue may be gone, perhaps with another
+    /// queue of the same name in its place.
     pub(super) fn forget_in(&self, queue: &QueueName, group: &GroupName) {
-        self.remembered().forget(queue, group);
+        self.cache().forget(queue, group);
     }
 
-    fn remembered(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, GroupCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl GroupCache {
     fn used(&mut self, queue: &QueueName, group: &GroupName) -> Option<Subscriber> {
         let subscriber = *self.names.get(queue)?.get(group)?;
         self.ids.to_back(&subscriber.group);
@@ -141,36 +140,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_too_many_groups_the_one_that_was_not_used_for_longest_is_forgotten() {
-        let mut known = Known::default();
+    fn of_too_many_groups_the_least_recently_used_is_forgotten() {
+        let mut cache = GroupCache::default();
         let (queue, name) = (QueueName::new("mail").unwrap(), |number| GroupName::new(format!("g{number}")).unwrap());
         let most = i32::try_from(GROUPS_MAX).unwrap();
         for number in 1..=most {
-            known.learn(&queue, &name(number), Subscriber { queue: QueueId(1), group: GroupId(number) });
+            cache.learn(&queue, &name(number), Subscriber { queue: QueueId(1), group: GroupId(number) });
         }
-        known.used(&queue, &name(1));
+        cache.used(&queue, &name(1));
 
-        known.learn(&queue, &name(0), Subscriber { queue: QueueId(1), group: GroupId(0) });
+        cache.learn(&queue, &name(0), Subscriber { queue: QueueId(1), group: GroupId(0) });
 
-        assert_eq!((known.ids.len(), known.names[&queue].len()), (GROUPS_MAX, GROUPS_MAX));
-        assert!(known.used(&queue, &name(1)).is_some() && known.used(&queue, &name(2)).is_none());
+        assert_eq!((cache.ids.len(), cache.names[&queue].len()), (GROUPS_MAX, GROUPS_MAX));
+        assert!(cache.used(&queue, &name(1)).is_some() && cache.used(&queue, &name(2)).is_none());
     }
 
     #[test]
     fn a_group_is_forgotten_by_its_id_and_by_its_name() {
-        let mut known = Known::default();
+        let mut cache = GroupCache::default();
         let name = |number: i32| GroupName::new(format!("g{number}")).unwrap();
         let queue = QueueName::new("mail").unwrap();
         for number in 1..=2 {
-            known.learn(&queue, &name(number), Subscriber { queue: QueueId(1), group: GroupId(number) });
+            cache.learn(&queue, &name(number), Subscriber { queue: QueueId(1), group: GroupId(number) });
         }
 
-        // Made anew under another id.
-        known.learn(&queue, &name(1), Subscriber { queue: QueueId(1), group: GroupId(3) });
-        assert_eq!((known.ids.len(), known.ids.contains_key(&GroupId(1))), (2, false));
-        known.forget(&queue, &name(1));
-        known.forget(&queue, &name(2));
+        // Re-created under another id.
+        cache.learn(&queue, &name(1), Subscriber { queue: QueueId(1), group: GroupId(3) });
+        assert_eq!((cache.ids.len(), cache.ids.contains_key(&GroupId(1))), (2, false));
+        cache.forget(&queue, &name(1));
+        cache.forget(&queue, &name(2));
 
-        assert!(known.ids.is_empty() && known.names.is_empty());
+        assert!(cache.ids.is_empty() && cache.names.is_empty());
     }
 }

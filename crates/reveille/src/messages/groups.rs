@@ -1,4 +1,6 @@
-//! Consumer groups as an operator sees them: how far behind they are, and how to be rid of them.
+//! Consumer groups for operators: how far behind they are, and how to delete them.
+//!
+//! Next: [`super::seek`], which moves a group.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,9 +14,9 @@ use super::page::{Page, moment};
 use super::seek::{GroupEntry, Target};
 use super::statements::{COUNT_WAITING, DELETE_CURSORS, FORGET_GROUP, GROUP_PARTITIONS, GROUPS, QUEUE_LAGS, SUBSCRIBE};
 
-/// Groups in one answer.
+/// How many groups one answer has at most.
 const LISTED_MAX: i64 = 10_000;
-/// Cursors deleted by one commit.
+/// How many cursors one commit deletes.
 const DELETED_AT_ONCE: i64 = 2000;
 
 /// Where a group began.
@@ -23,9 +25,9 @@ const DELETED_AT_ONCE: i64 = 2000;
 pub enum Began {
     /// With the oldest message that was kept.
     All,
-    /// With what was pushed after its first pop.
+    /// With messages pushed after its first pop.
     New,
-    /// With what was pushed since then.
+    /// With messages pushed at this time or later.
     From(SystemTime),
 }
 
@@ -33,15 +35,15 @@ pub enum Began {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupState {
-    /// Nothing waits for it.
+    /// No message waits for it.
     Idle,
-    /// Something waits, and somebody is at work.
+    /// Messages wait, and consumers have leases.
     Working,
-    /// Something waits, and nobody is at work.
+    /// Messages wait, and no consumer has a lease.
     Waiting,
 }
 
-/// A group of one queue, and what waits for it.
+/// A group of one queue, and the messages that wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupDescription {
@@ -53,15 +55,15 @@ pub struct GroupDescription {
     pub began: Began,
     /// When it was first seen.
     pub created_at: SystemTime,
-    /// Partitions of the queue.
+    /// How many partitions the queue has.
     pub partitions: i64,
-    /// Partitions in which something waits for it.
+    /// In how many of them messages wait for the group.
     pub partitions_behind: i64,
-    /// Messages that wait for it, leased ones included.
+    /// How many messages wait for it, leased ones included.
     pub lag: i64,
     /// How long the oldest of them has waited.
     pub lag_time: Duration,
-    /// Partitions that are leased to its consumers.
+    /// How many partitions are leased to its consumers.
     pub leases: i64,
     /// How it is doing.
     pub state: GroupState,
@@ -77,21 +79,21 @@ pub struct PartitionLag {
     pub group: GroupName,
     /// The partition.
     pub partition: PartitionName,
-    /// The partition, for the outside world.
+    /// The public id of the partition.
     pub partition_uid: PartitionUid,
-    /// The last sequence it has settled.
+    /// The last sequence that the group has settled.
     pub settled: i64,
-    /// The last sequence there is.
+    /// The last sequence of the partition.
     pub newest: i64,
-    /// Messages that wait for it.
+    /// How many messages wait for the group.
     pub lag: i64,
     /// How long the oldest of them has waited.
     pub lag_time: Duration,
     /// For how long the partition is still leased.
     pub lease: Option<Duration>,
-    /// Failures of the first message that waits.
+    /// How often the first waiting message has failed.
     pub failures: i32,
-    /// Claims of the first message that waits.
+    /// How often the first waiting message was claimed.
     pub deliveries: i32,
 }
 
@@ -101,19 +103,19 @@ pub struct PartitionLag {
 pub struct QueueLag {
     /// The queue.
     pub queue: QueueName,
-    /// Messages that wait for the group that is furthest behind, leased ones included.
+    /// How many messages wait for the group that is furthest behind, leased ones included.
     pub lag: i64,
-    /// Partitions that are leased, over all groups.
+    /// How many partitions are leased, over all groups.
     pub leases: i64,
 }
 
-/// What waits for a group.
+/// The messages that wait for a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Available {
-    /// Messages that it has not settled.
+    /// How many messages it has not settled.
     pub waiting: i64,
-    /// How many of those are leased at the moment.
+    /// How many of these are leased at the moment.
     pub leased: i64,
 }
 
@@ -137,8 +139,8 @@ pub struct DeletedGroup {
 }
 
 impl Messages {
-    /// Groups of a queue, or of all queues; a group that reads several queues comes once for each.
-    /// The first 10,000.
+    /// The groups of a queue, or of all queues, with one entry for each queue that a group reads.
+    /// At most 10,000.
     pub async fn groups(
         &self,
         queue: Option<&QueueName>,
@@ -171,8 +173,8 @@ impl Messages {
         rows.iter().map(GroupDescription::read).collect()
     }
 
-    /// How far groups are behind, queue by queue. A queue without groups is left out, and one that
-    /// is not there.
+    /// How far groups are behind, queue by queue. Queues that have no group or do not exist are
+    /// left out.
     pub async fn queue_lags(&self, queues: &[QueueName]) -> Result<Vec<QueueLag>, MessagesError> {
         let connection = self.parts.context.database.administer().await?;
         let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
@@ -184,8 +186,9 @@ impl Messages {
         rows.iter().map(lag).collect()
     }
 
-    /// Where groups stand, partition by partition: those that are at least `behind` late, or all
-    /// with zero. At most `limit` entries, and never more than 10,000.
+    /// Where groups stand, partition by partition: where the oldest waiting message has waited at
+    /// least `behind`, or everywhere with zero. At most `limit` entries, and never more than
+    /// 10,000.
     pub async fn group_partitions(
         &self,
         queue: Option<&QueueName>,
@@ -200,8 +203,8 @@ impl Messages {
         rows.iter().map(PartitionLag::read).collect()
     }
 
-    /// How many messages wait for a group. One that never popped would get everything that is kept.
-    /// A queue that is not there has none.
+    /// How many messages wait for a group. For a group that never popped, that is everything that
+    /// is kept. A queue that does not exist has none.
     pub async fn available(&self, queue: &QueueName, group: &GroupName) -> Result<Available, MessagesError> {
         let connection = self.parts.context.database.administer().await?;
         let row = connection.query_opt(&COUNT_WAITING, &[&queue.as_str(), &group.as_str()]).await?;
@@ -211,7 +214,7 @@ impl Messages {
         }))
     }
 
-    /// Delete a group from one queue, or from every one. Its leases are lost. Dead letters stay.
+    /// Delete a group from one queue, or from all. Its leases are lost. Its dead letters stay.
     pub async fn delete_group(
         &self,
         queue: Option<&QueueName>,
@@ -222,8 +225,8 @@ impl Messages {
         let mut deleted = DeletedGroup { queues: entries.len() as u64, partitions: 0 };
         for entry in entries {
             deleted.partitions += match subscriptions {
-                // Without its cursors nobody would tell the group of what is there: it goes back to
-                // where it began instead.
+                // Its cursors stay, so that its partitions can be marked ready: the group goes back
+                // to where it began.
                 Subscriptions::Keep => self.move_group(&entry, None, Target::SUBSCRIPTION).await?.partitions,
                 Subscriptions::Forget => self.forget_group(&entry).await?,
             };
@@ -231,14 +234,14 @@ impl Messages {
         Ok(deleted)
     }
 
-    /// Say of a group that it began at that time, in every queue that knows it: it does so when it
-    /// is deleted and its subscriptions are kept. Says in how many queues that was.
+    /// Change where a group began, in every queue that knows it, to this time. It begins there when
+    /// it is deleted and its subscription is kept. Returns the number of queues.
     pub async fn change_subscription(&self, group: &GroupName, from: SystemTime) -> Result<u64, MessagesError> {
         let connection = self.parts.context.database.administer().await?;
         Ok(connection.execute(&SUBSCRIBE, &[&group.as_str(), &moment(from)]).await?)
     }
 
-    /// The record first: from then on nobody makes cursors for it.
+    /// Deletes the group's row first: from then on no cursors are created for it.
     async fn forget_group(&self, group: &GroupEntry) -> Result<u64, MessagesError> {
         let context = &self.parts.context;
         let connection = context.database.administer().await?;

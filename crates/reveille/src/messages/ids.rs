@@ -1,4 +1,4 @@
-//! Names for rows: numbers inside, UUIDs outside.
+//! Ids of rows: numbers inside, UUIDs outside.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,9 +45,9 @@ macro_rules! public_ids {
 }
 
 public_ids! {
-    /// A message, named when it was pushed: a UUID of version 7.
+    /// A message: a UUID of version 7, made when it was pushed.
     MessageId;
-    /// A partition, as the outside world knows it.
+    /// A partition: its public id.
     PartitionUid;
     /// A lease: random, made at the claim, and stored with everything it covers.
     LeaseId;

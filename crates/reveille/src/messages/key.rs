@@ -1,10 +1,10 @@
 //! What a pop waits for.
 //!
-//! A key is one question, whole: an empty look by one waiter answers every other waiter under the
-//! same key, so everything that decides what may be taken is part of it. Batch sizes do not decide
-//! that; queue, group and partition do.
+//! A key has everything that decides what may be claimed: queue, group and partition, but not the
+//! size of a batch. So if a claim round finds a key empty, it is empty for every pop that waits
+//! under it.
 //!
-//! Next: [`super::ready`], which rings them.
+//! Next: [`super::ready`], which wakes keys.
 
 use std::sync::Arc;
 
@@ -16,17 +16,18 @@ use crate::node::Column;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {
-    /// Something for a group to claim, in one partition of a queue or in any.
+    /// Messages for a group, in one partition of a queue or in any.
     Claim { queue: QueueId, group: GroupId, partition: Option<PartitionId> },
-    /// A queue that is not there yet.
+    /// A queue that does not exist yet.
     Queue(QueueName),
-    /// A partition that is not there yet.
+    /// A partition that does not exist yet.
     Partition(QueueId, PartitionName),
-    /// Other queues of a namespace or task than were known.
+    /// Queues of a namespace or task, other than those known.
     Space(Arc<Space>),
 }
 
-/// The queues of a namespace or a task, as somebody last saw them.
+/// A namespace, a task, or a task within a namespace, with the queues it had when a pop last read
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Space {
     pub(super) namespace: Option<Arc<str>>,
@@ -35,7 +36,7 @@ pub(super) struct Space {
     pub(super) known: Vec<QueueId>,
 }
 
-/// As the survey reads them: see sql/messages/pop/survey.sql.
+/// The columns of sql/messages/pop/survey.sql.
 pub(super) fn columns(keys: &[Key]) -> Vec<Column> {
     let ids = |of: fn(&Key) -> Option<i32>| keys.iter().map(of).collect::<Vec<_>>();
     let texts = |of: fn(&Key) -> Option<&str>| keys.iter().map(|key| of(key).map(str::to_owned)).collect::<Vec<_>>();
@@ -94,7 +95,7 @@ impl Key {
         }
     }
 
-    /// The newest queue that is known of a space; none is 0.
+    /// The newest known queue of a space; 0 if there is none.
     fn newest(&self) -> Option<i32> {
         self.space().map(|space| space.known.last().map_or(0, |queue| queue.0))
     }

@@ -1,4 +1,4 @@
-//! What a pop brings: messages, and the lease they are under.
+//! What a pop returns: messages, and the lease they are under.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,32 +14,32 @@ use super::payload::Payload;
 pub struct Message {
     /// Its id.
     pub id: MessageId,
-    /// What the producer calls it; its own id when the producer named none.
+    /// The producer's own id; the message's id if there is none.
     pub transaction_id: String,
     /// For following it through other systems.
     pub trace_id: Option<Uuid>,
-    /// Who pushed it, as far as the door knew.
+    /// The name of its producer, if the push gave one.
     pub producer: Option<String>,
-    /// What it carries.
+    /// Its bytes.
     pub payload: Payload,
     /// When it was pushed, by the database's clock.
     pub created_at: SystemTime,
-    /// Its place in its partition, counted from 1.
+    /// Its position in its partition, counted from 1.
     pub seq: i64,
 }
 
-/// What one pop brought: messages of one or more partitions under one lease.
+/// The messages of one pop: from one or more partitions, under one lease.
 #[derive(Debug)]
 pub struct Batch {
-    /// The lease; `None` when the messages are acked by having been popped.
+    /// The lease; `None` if the messages are acked by popping.
     pub lease: Option<LeaseId>,
-    /// Who popped.
+    /// The consumer group.
     pub group: GroupName,
-    /// Partition by partition.
+    /// The messages, partition by partition.
     pub partitions: Vec<PartitionLease>,
 }
 
-/// One partition's share of a [`Batch`]: a range of its sequence, ours until the lease ends.
+/// One partition of a [`Batch`]: a range of its sequences, leased to the consumer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PartitionLease {
@@ -47,15 +47,15 @@ pub struct PartitionLease {
     pub queue: QueueName,
     /// Its name.
     pub partition: PartitionName,
-    /// Its name for the outside world.
+    /// Its public id.
     pub partition_uid: PartitionUid,
     /// The messages, in order.
     pub messages: Vec<Message>,
-    /// How often the first of them has been claimed, this time included.
+    /// How often the first of them was claimed, this time included.
     pub deliveries: i32,
-    /// How long the lease lasted when it was made.
+    /// How long the lease lasts, from the claim.
     pub lease_time: Duration,
-    /// The lease of the whole batch; `None` when the messages are acked by having been popped.
+    /// The lease of the whole batch; `None` if the messages are acked by popping.
     pub(crate) lease: Option<LeaseId>,
     pub(crate) queue_id: QueueId,
     pub(crate) partition_id: PartitionId,

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::error::NameError;
 
-/// PostgreSQL indexes them; three of them and a number must fit into one index entry.
+/// Names are indexed: three of them and a number must fit into one index entry.
 pub(super) const NAME_BYTES_MAX: usize = 512;
 
 macro_rules! names {
@@ -16,7 +16,7 @@ macro_rules! names {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The name, if it is one: 1 to 512 bytes, any character but NUL.
+            /// Checks a name: 1 to 512 bytes, any character but NUL.
             pub fn new(name: impl Into<Arc<str>>) -> Result<Self, NameError> {
                 let name = name.into();
                 match check(&name) {
@@ -48,16 +48,16 @@ macro_rules! names {
 }
 
 names! {
-    /// A queue.
+    /// The name of a queue.
     QueueName = "queue";
-    /// An ordered lane within a queue.
+    /// The name of a partition: an ordered part of a queue.
     PartitionName = "partition";
-    /// Consumers that share their work.
+    /// The name of a consumer group: consumers that share their work.
     GroupName = "consumer group";
 }
 
 impl PartitionName {
-    /// The partition of whoever names none.
+    /// The partition of pushes that name none.
     pub fn usual() -> Self {
         static USUAL: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("Default"));
         Self(Arc::clone(&USUAL))
@@ -65,7 +65,7 @@ impl PartitionName {
 }
 
 impl GroupName {
-    /// The group of whoever names none: consumers of a plain queue.
+    /// The group of pops that name none: consumers of a plain queue.
     pub fn queue_mode() -> Self {
         static QUEUE_MODE: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("__QUEUE_MODE__"));
         Self(Arc::clone(&QUEUE_MODE))

@@ -1,4 +1,4 @@
-//! What a caller chooses about all queues of a process.
+//! The options of all queues of a process.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct MessagesOptions {
     pub(crate) backoff: BackoffOptions,
 }
 
-/// Somebody who is told what the wake engine does.
+/// An observer of the wake engine, which is not shown.
 #[derive(Clone)]
 pub(crate) struct Observing(pub(crate) Arc<dyn Observer>);
 
@@ -65,9 +65,9 @@ impl MessagesOptions {
         self
     }
 
-    /// How often somebody should retire old messages, give their space back, forget transaction ids
-    /// and check the books; of all processes one does it, and for the others it is one statement.
-    /// Default: 5 minutes; zero leaves it to others.
+    /// How often upkeep runs: it retires old messages, frees their space, forgets transaction ids
+    /// and checks that no message is stranded. One of all processes does it; for the others it is
+    /// one statement. Default: 5 minutes; zero leaves it to other processes.
     #[must_use]
     pub fn upkeep_interval(mut self, interval: std::time::Duration) -> Self {
         self.upkeep_interval = interval;
@@ -81,8 +81,8 @@ impl MessagesOptions {
         self
     }
 
-    /// How many consumer groups a queue may have: the first pop of one more is refused. Each has a
-    /// row for each partition of the queue, and stays until somebody deletes it. The consumers of a
+    /// How many consumer groups a queue may have: the first pop of one more is refused. Each group
+    /// has a row for each partition of the queue, and stays until it is deleted. The consumers of a
     /// plain queue are never refused. Default: 1,000; zero lets no new group begin.
     #[must_use]
     pub fn groups_max(mut self, groups: u32) -> Self {
@@ -90,32 +90,33 @@ impl MessagesOptions {
         self
     }
 
-    /// When and how often pops look without being rung; only while hints cannot be relied on.
-    /// Default: [`PollModeOptions::DEFAULT`].
+    /// Fallback polling: when and how often claim rounds are made without a wake-up, because hints
+    /// cannot be trusted at the moment. Default: [`PollModeOptions::DEFAULT`].
     #[must_use]
     pub fn poll_mode(mut self, poll_mode: PollModeOptions) -> Self {
         self.poll_mode = poll_mode;
         self
     }
 
-    /// How long such looks leave alone what they found empty. Default: [`BackoffOptions::default`].
+    /// For how long fallback polling skips a key that it found empty. Default:
+    /// [`BackoffOptions::default`].
     #[must_use]
     pub fn backoff(mut self, backoff: BackoffOptions) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// Who is told of rings, looks and the link. Default: nobody.
+    /// Receives the events of the wake engine: wake-ups, claim rounds, the link. Default: none.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(Observing(observer));
         self
     }
 
-    /// How many bytes one pop may bring. Its partitions share them, with 64 KiB for each at least,
-    /// and each may bring one segment (what was pushed to it together) beyond its share: nothing
-    /// else bounds what a pop of many partitions with large messages takes in memory. Default: 8
-    /// MiB; zero brings one segment of each partition at a time.
+    /// How many bytes one pop may return. Its partitions share them, with at least 64 KiB for each.
+    /// Each partition may return one segment (messages that were pushed together) beyond its share:
+    /// nothing else limits the memory of a pop of many partitions with large messages. Default: 8
+    /// MiB; zero returns one segment of each partition at a time.
     #[must_use]
     pub fn pop_bytes_max(mut self, bytes: i64) -> Self {
         self.pop_bytes_max = bytes.max(0);

@@ -1,11 +1,12 @@
-//! The outbox: pushes made inside somebody else's transaction, until they come to their partitions.
+//! The outbox: messages pushed inside a caller's transaction, until they are moved to their
+//! partitions.
 //!
-//! A foreign transaction may stay open for as long as it likes; it holds no partition's head, and
-//! so keeps nobody waiting. What it pushed becomes visible with its commit, and whoever takes a
-//! partition's head next moves it there first: a push on its careful way, or a pop before it
-//! answers that there is nothing.
+//! Owns the statements that move them. Promises that a caller's transaction delays nobody, however
+//! long it stays open: it locks no partition row. Its messages become visible with its commit. The
+//! next careful push to the partition, or the next pop that finds nothing else, moves them into the
+//! partition before it goes on.
 //!
-//! Next: [`super::pop`].
+//! Next: `foreign`, which writes the outbox; [`super::push`] and [`super::pop`], which move it.
 
 mod foreign;
 
@@ -14,13 +15,13 @@ use super::ids::{PartitionId, QueueId};
 use crate::database::{Connection, DatabaseError, Transaction};
 use crate::messages::statements::{MOVE_PARTITIONS, MOVE_QUEUES};
 
-/// Messages moved by one statement.
+/// How many messages one statement moves.
 const MOVED_MAX: i32 = 2000;
-/// Statements in a row; what is left then waits for the next who comes.
+/// How many statements run in a row; the next push or pop moves the messages that are left.
 const MOVES_MAX: usize = 500;
 
-/// Bring what was pushed to these queues into their logs, a bounded part of it at a time. Returns
-/// the partitions that got something; whoever moves for itself alone should ring for the others.
+/// Moves a bounded part of what was pushed to these queues into their logs. Returns the partitions
+/// that got messages: the caller wakes their consumers.
 pub(super) async fn move_ready(
     connection: &Connection,
     queues: &[&str],
@@ -30,7 +31,7 @@ pub(super) async fn move_ready(
     Ok(moved.map(|row| (QueueId(row.get("queue")), PartitionId(row.get("partition")))).collect())
 }
 
-/// Bring all of it, and wake whoever waits for it.
+/// Moves all of it, and wakes the consumers.
 pub(super) async fn move_all(
     context: &MessagesContext,
     connection: &Connection,
@@ -48,8 +49,9 @@ pub(super) async fn move_all(
     Ok(())
 }
 
-/// The same as part of a transaction that holds the heads of these partitions: afterwards nothing
-/// that was committed before is left. Whoever waits is woken for what the transaction adds.
+/// The same in a transaction that holds the rows of these partitions: afterwards nothing is left
+/// that was committed before. The transaction itself pushes to these partitions, so its commit
+/// wakes their consumers.
 pub(super) async fn move_into(transaction: &Transaction<'_>, partitions: &[i32]) -> Result<(), DatabaseError> {
     loop {
         let rows = transaction.query(&MOVE_PARTITIONS, &[&partitions, &MOVED_MAX]).await?;

@@ -1,4 +1,4 @@
-//! Pages of lists that may be long, and the moments they are filtered by.
+//! Pages of long lists, and checks of the values they are filtered by.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,12 +8,12 @@ use super::error::MessagesError;
 const LIMIT_MAX: u32 = 1000;
 /// The most bytes of payloads that one page holds, unless its first entry alone has more.
 pub(super) const PAGE_BYTES_MAX: i64 = 16 * 1024 * 1024;
-/// Whoever wants to go deeper filters by time.
+/// To see entries beyond this, filter by time.
 const OFFSET_MAX: u32 = 100_000;
-/// The end of the year 9999: PostgreSQL and every client can say it.
+/// The end of the year 9999: PostgreSQL and every client can write it.
 const LATEST: Duration = Duration::from_secs(253_402_300_799);
 
-/// Which part of a list.
+/// A part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     pub(super) limit: u32,
@@ -49,12 +49,12 @@ impl Page {
     }
 }
 
-/// A moment PostgreSQL can hold: the nearest one.
+/// The nearest time that PostgreSQL can hold.
 pub(super) fn moment(time: SystemTime) -> SystemTime {
     time.clamp(UNIX_EPOCH, UNIX_EPOCH + LATEST)
 }
 
-/// PostgreSQL's text holds no NUL.
+/// Refuses a text with a NUL, which PostgreSQL's text cannot hold.
 pub(super) fn without_nul(what: &'static str, text: &str) -> Result<(), MessagesError> {
     if text.contains('\0') { Err(MessagesError::Nul { what }) } else { Ok(()) }
 }

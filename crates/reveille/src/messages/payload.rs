@@ -1,4 +1,4 @@
-//! What a message carries: bytes that we never look into.
+//! The payload of a message: bytes that Reveille never reads.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl AsRef<[u8]> for Payload {
     }
 }
 
-/// Only the size: payloads are other people's business.
+/// Shows only the size: payloads are private.
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Payload({} bytes)", self.0.len())

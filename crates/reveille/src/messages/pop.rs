@@ -1,16 +1,16 @@
 //! From a waiting consumer to its messages.
 //!
-//! Owns the dispatcher of the queues. Promises that one look serves everybody who waits, that
-//! nobody polls, that a consumer which goes away keeps nothing, and that a claim whose answer was
-//! lost is released at once. Makes neither queues nor partitions: whoever pops what is not there
-//! waits for it.
+//! Owns the dispatcher of the queues. Promises that one claim round serves all waiting pops; that a
+//! waiting pop runs no query; that a consumer which goes away keeps no lease; and that a claim
+//! whose answer was lost is released at once. Creates neither queues nor partitions: a pop of a
+//! queue that does not exist waits until it does.
 //!
 //! Next: `resolve` (names to keys), `round` (keys to claims), `rows` (rows to messages), then
 //! [`super::settle`].
 
 mod claim;
 mod give_back;
-mod marks;
+mod low_water;
 mod memory;
 mod request;
 mod resolve;
@@ -39,36 +39,38 @@ use round::PopSource;
 
 /// The connection on which all pops of a process are served.
 pub(super) const CONNECTION_NAMES: [&str; 1] = ["pop"];
-/// How often names are resolved again in a row without a breath.
-const AGAIN_MAX: u32 = 16;
+/// How often one pop resolves its names again before it pauses.
+const RESOLVED_IN_A_ROW_MAX: u32 = 16;
+/// How long the pause is.
+const RESOLVE_PAUSE: Duration = Duration::from_millis(20);
 /// How many pops may resolve names at once; the others wait in line.
 const RESOLVING_MAX: usize = 64;
-const BREATH: Duration = Duration::from_millis(20);
 
 impl Messages {
-    /// Messages for a consumer, or `None` when none came in time. They are leased to whoever got
-    /// them until they are settled or the lease ends. Dropping the future gives up: what was
-    /// claimed for it goes to the next one, or back.
+    /// Messages for a consumer, or `None` if none came in time. They are leased to the consumer
+    /// until they are settled or the lease ends. Dropping the future gives up: messages that were
+    /// claimed for it go to the next waiting pop, or back.
     pub async fn pop(&self, pop: Pop) -> Result<Option<Batch>, MessagesError> {
         self.parts.popper.pop(&pop).await
     }
 
-    /// How many partitions have messages for a group that nothing would ever bring to it: always
-    /// zero, or it is a defect. Reads everything, so ask seldom.
+    /// How many partitions have undelivered messages that no consumer will be woken for, counted
+    /// for each group. Always zero; anything else is a bug in Reveille. Reads every cursor, so call
+    /// it seldom.
     pub async fn stranded(&self) -> Result<i64, MessagesError> {
         Ok(stranded(&*self.database().administer().await?).await?)
     }
 }
 
-/// The way of all pops of a process. Its dispatcher starts with the first one: a program that only
-/// pushes has none.
+/// Serves all pops of a process. The first pop starts the dispatcher: a program that only pushes
+/// has none.
 #[derive(Debug)]
 pub(super) struct Popper {
     context: Arc<MessagesContext>,
     resolver: Arc<Resolver>,
     source: Arc<PopSource>,
     claims: Claims<MessageSource, Arc<PopSource>>,
-    /// How many may be resolving names.
+    /// A permit for each pop that may resolve names.
     resolving: Arc<Semaphore>,
 }
 
@@ -85,13 +87,13 @@ impl Popper {
     async fn pop(&self, pop: &Pop) -> Result<Option<Batch>, MessagesError> {
         let until = Instant::now().checked_add(pop.wait).filter(|_| !pop.wait.is_zero());
         let handle = self.handle();
-        let mut agains = 0;
+        let mut resolved_again = 0;
         loop {
             let keys = match self.resolver.known(pop) {
                 Some(keys) => keys,
                 None => self.resolve(pop).await?,
             };
-            self.context.notifier.meet(&keys);
+            self.context.notifier.add_waited(&keys);
             let demand = Demand::of(pop, Arc::clone(&keys));
             let ticket = handle.request(keys, demand, until.map_or(Patience::Now, Patience::Until));
             match ticket.map_err(overloaded)?.await {
@@ -104,32 +106,32 @@ impl Popper {
                 Answer::Refused(refused) => return Err(overloaded(refused)),
                 Answer::Closed => return Err(MessagesError::Closed),
             }
-            agains += 1;
-            if agains % AGAIN_MAX == 0 {
+            resolved_again += 1;
+            if resolved_again % RESOLVED_IN_A_ROW_MAX == 0 {
                 if until.is_none() {
                     return Ok(None);
                 }
-                tokio::time::sleep(BREATH).await;
+                tokio::time::sleep(RESOLVE_PAUSE).await;
             }
         }
     }
 
-    /// In a task of its own: a consumer that goes away in the middle of a statement would leave its
-    /// connection unfit for the next one, and enough of them would keep each other from ever being
-    /// resolved. It also keeps whoever waits from carrying the room for it all the time.
+    /// In a task of its own. A consumer that goes away in the middle of a statement would leave its
+    /// connection unfit for the next one; if enough consumers did, no name would ever be resolved.
+    /// The task also keeps the future of a waiting pop small.
     async fn resolve(&self, pop: &Pop) -> Result<Arc<[Key]>, MessagesError> {
-        let Ok(turn) = Arc::clone(&self.resolving).acquire_owned().await else { return Err(MessagesError::Closed) };
+        let Ok(permit) = Arc::clone(&self.resolving).acquire_owned().await else { return Err(MessagesError::Closed) };
         let (resolver, pop) = (Arc::clone(&self.resolver), pop.clone());
         let resolving = self.context.service.spawn(async move {
             let keys = resolver.keys(&pop).await;
-            drop(turn);
+            drop(permit);
             keys
         });
         resolving.await.unwrap_or(Err(MessagesError::Closed))
     }
 
-    /// Who waits, under how many keys of which state, and the pace. A process that never popped
-    /// waits for nobody.
+    /// How many pops wait; how many keys they wait under, how many of these are in flight, and how
+    /// many backed off; and the poll mode. In a process that never popped nothing waits.
     pub(super) fn figures(&self) -> (usize, (usize, usize, usize), PollMode) {
         match self.claims.started() {
             Some(handle) => (handle.demands(), handle.keys(), handle.poll_mode()),

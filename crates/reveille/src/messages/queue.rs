@@ -1,11 +1,10 @@
-//! Queues: made by the first push, shaped by options, listed, emptied, deleted.
+//! Queues as a whole: configured, listed, purged, deleted.
 //!
-//! Owns what can be said about a queue as a whole. Promises that a change wakes whoever it may
-//! concern, on all nodes; that a queue which is deleted is gone at once, and its rows a few at a
-//! time afterwards; and that a push to a queue that is being deleted either goes with it or makes
-//! the queue anew.
+//! Owns the administration of queues. Promises that a change wakes all consumers it may concern, on
+//! all nodes; that a deleted queue is gone at once, and its rows a few at a time afterwards; and
+//! that a push to a queue that is being deleted either is deleted with it or re-creates it.
 //!
-//! Next: [`options`](QueueOptions) for what can be chosen.
+//! Next: `options`, for what can be configured; `describe`, for what is shown.
 
 mod describe;
 mod options;
@@ -24,20 +23,20 @@ use super::statements::{
     TURN_SWITCH,
 };
 
-/// Rows of a kind that one statement removes.
+/// How many rows of a table one statement removes.
 const REMOVED_MAX: i32 = 5000;
-/// Statements in a row that a deletion waits for; maintenance removes what is left then.
+/// How many such statements a deletion runs; upkeep removes the rows that are left.
 const REMOVALS_MAX: usize = 200;
-/// Namespaces, tasks and queues listed at once.
+/// How many namespaces, tasks or queues one list has at most.
 const LISTED_MAX: i64 = 1000;
 
-/// What can be turned off for all queues.
+/// A switch for all queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// Pushes are kept aside, durably, and answered as buffered; they come to their partitions when
-    /// the switch is off again.
+    /// Pushes are stored durably in the outbox, and answered as buffered; they reach their
+    /// partitions when the switch is off again.
     PushPaused,
-    /// Pops find nothing.
+    /// Pops return nothing.
     PopPaused,
 }
 
@@ -65,7 +64,8 @@ impl FromStr for Switch {
 }
 
 impl Messages {
-    /// Make a queue, or change it: only what the options name. Returns it as it is then.
+    /// Create a queue, or change it: only the options that are given. Returns the queue as it is
+    /// then.
     pub async fn configure(&self, name: &QueueName, options: &QueueOptions) -> Result<QueueDescription, MessagesError> {
         options.check()?;
         let context = &self.parts.context;
@@ -82,12 +82,12 @@ impl Messages {
         Ok(queue)
     }
 
-    /// Stop pops from the queue until [`resume`](Self::resume). Leases that are held stay good.
+    /// Stop pops from the queue until [`resume`](Self::resume). Existing leases stay valid.
     pub async fn pause(&self, name: &QueueName) -> Result<QueueDescription, MessagesError> {
         self.configure_known(name, &QueueOptions::default().paused(true)).await
     }
 
-    /// Let pops from the queue go on.
+    /// Allow pops from the queue again.
     pub async fn resume(&self, name: &QueueName) -> Result<QueueDescription, MessagesError> {
         self.configure_known(name, &QueueOptions::default().paused(false)).await
     }
@@ -101,9 +101,9 @@ impl Messages {
         self.configure(name, options).await
     }
 
-    /// Delete a queue with everything in it: messages, groups, dead letters. Whether it was there.
-    /// Nobody finds it once this statement is committed; its rows are then removed a few at a time,
-    /// and if they are too many, maintenance goes on.
+    /// Delete a queue with everything in it: messages, groups, dead letters. Returns whether it
+    /// existed. The queue is gone at once; its rows are then removed a few at a time, and if there
+    /// are too many, upkeep removes the others.
     pub async fn delete_queue(&self, name: &QueueName) -> Result<bool, MessagesError> {
         let context = &self.parts.context;
         let connection = context.database.administer().await?;
@@ -120,8 +120,8 @@ impl Messages {
         Ok(true)
     }
 
-    /// Forget every message of a queue; its partitions and groups stay. Returns how many messages
-    /// that were.
+    /// Delete every message of a queue; its partitions and groups stay. Returns the number of
+    /// messages.
     pub async fn purge(&self, name: &QueueName) -> Result<i64, MessagesError> {
         let context = &self.parts.context;
         let connection = context.database.administer().await?;
@@ -136,8 +136,7 @@ impl Messages {
         Ok(purged)
     }
 
-    /// What a partition is called that the outside world knows under this id, if it is there: its
-    /// queue's name and its own.
+    /// The names of a partition, by its public id: the name of its queue, and its own.
     pub async fn partition_names(
         &self,
         partition: PartitionUid,
@@ -147,7 +146,7 @@ impl Messages {
         Ok(entry.map(|entry| (entry.queue_name.clone(), entry.name.clone())))
     }
 
-    /// A queue, if it is there.
+    /// A queue, if it exists.
     pub async fn queue(&self, name: &QueueName) -> Result<Option<QueueDescription>, MessagesError> {
         let connection = self.database().administer().await?;
         let row = connection.query_opt(&DESCRIBE_QUEUE, &[&name.as_str()]).await?;
@@ -163,13 +162,13 @@ impl Messages {
         Ok(rows.iter().filter_map(QueueDescription::read).collect())
     }
 
-    /// The namespaces that queues have, the first thousand by name.
+    /// The namespaces of all queues, the first thousand by name.
     pub async fn namespaces(&self) -> Result<Vec<Space>, MessagesError> {
         let rows = self.database().administer().await?.query(&NAMESPACES, &[&LISTED_MAX]).await?;
         Ok(rows.iter().map(Space::read).collect())
     }
 
-    /// The tasks that queues have, the first thousand by name.
+    /// The tasks of all queues, the first thousand by name.
     pub async fn tasks(&self) -> Result<Vec<Space>, MessagesError> {
         let rows = self.database().administer().await?.query(&TASKS, &[&LISTED_MAX]).await?;
         Ok(rows.iter().map(Space::read).collect())

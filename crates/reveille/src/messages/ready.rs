@@ -1,15 +1,17 @@
 //! Announces what became ready: to consumers of this process at once, to other nodes through the
 //! broadcaster.
 //!
-//! Every change that can make a partition poppable calls a method here after its commit:
-//! docs/messages.md lists them.
+//! Owns the list of what can be announced: every change that can make a partition poppable calls a
+//! method here after its commit (docs/messages.md has the table). Promises that the consumers of
+//! this process are woken before the method returns, and that hints for other nodes are coalesced.
 //!
 //! Next: [`source`], which wakes the keys that an announcement is about; then [`super::pop`].
 
+mod announced;
 mod hint;
-mod known;
-mod places;
+mod queue_keys;
 mod source;
+mod waited_keys;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +23,11 @@ use super::key::Key;
 use super::options::MessagesOptions;
 use crate::node::WorkSource;
 use crate::service::{Context, Notifier};
+pub(super) use announced::Announced;
 use hint::About;
-pub(super) use places::News;
 pub(super) use source::MessageSource;
 
-/// A push to more partitions than this is announced as one to the queue.
+/// A push to more partitions than this is announced as a push to the queue.
 const PARTITIONS_NAMED_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -56,14 +58,14 @@ impl MessageNotifier {
         self.freed_by(queue, group, Some(partition), Cause::Settled);
     }
 
-    /// The same for another cause, or for partitions that are not known one by one.
+    /// The same for another cause. Without a partition: some partitions of the group.
     pub(super) fn freed_by(&self, queue: QueueId, group: GroupId, partition: Option<PartitionId>, cause: Cause) {
         self.announce(About::Group(queue, group, partition), cause);
     }
 
     /// A partition becomes claimable for that group after `delay`: a retry, the end of a short
     /// lease.
-    pub(super) fn after(&self, queue: QueueId, group: GroupId, partition: PartitionId, delay: Duration) {
+    pub(super) fn freed_after(&self, queue: QueueId, group: GroupId, partition: PartitionId, delay: Duration) {
         self.notifier.announce_after(&About::Group(queue, group, Some(partition)), delay);
     }
 
@@ -73,18 +75,18 @@ impl MessageNotifier {
         self.notifier.leased(&About::LeaseEnd(queue, group), lease);
     }
 
-    /// An option of the queue changed, or a pause of it ended, or it or one of its groups is gone.
+    /// The queue was configured, resumed or deleted, or one of its groups was deleted.
     pub(super) fn queue_changed(&self, queue: QueueId) {
         self.announce(About::Queue(queue), Cause::Configured);
-        self.new_queue();
+        self.new_names();
     }
 
-    /// A queue was made, or moved to another namespace or task.
-    pub(super) fn new_queue(&self) {
+    /// Queues or partitions were created, or a queue moved to another namespace or task.
+    pub(super) fn new_names(&self) {
         self.announce(About::Names, Cause::Configured);
     }
 
-    /// Nobody can say what this may have made ready.
+    /// Any partition of any queue may have become ready.
     pub(super) fn everything(&self) {
         self.announce(About::Everything, Cause::Configured);
     }
@@ -102,20 +104,20 @@ impl MessageNotifier {
         self.source().hub()
     }
 
-    /// Somebody is about to wait for these keys.
-    pub(super) fn meet(&self, keys: &[Key]) {
-        self.source().meet(keys);
+    /// A pop is about to wait for these keys: from now on announcements find them.
+    pub(super) fn add_waited(&self, keys: &[Key]) {
+        self.source().add_waited(keys);
     }
 
-    /// What was announced by partition since this was last asked for the group: where to claim
-    /// without searching. At most `most` partitions; the others stay.
-    pub(super) fn news(&self, queue: QueueId, group: GroupId, most: usize) -> News {
-        self.source().news(queue, group, most)
+    /// The partitions that were announced to the group since the last call: where to claim without
+    /// a search. At most `most` of them; the others stay.
+    pub(super) fn take_announced(&self, queue: QueueId, group: GroupId, most: usize) -> Announced {
+        self.source().take_announced(queue, group, most)
     }
 
-    /// Grows with every announcement about names, before it wakes.
-    pub(super) fn heard(&self) -> u64 {
-        self.source().heard()
+    /// Grows with every announcement about names, before the announcement wakes.
+    pub(super) fn names_version(&self) -> u64 {
+        self.source().names_version()
     }
 
     fn source(&self) -> &MessageSource {

@@ -1,9 +1,9 @@
 //! Encryption at rest: AES-256-GCM under one of several keys.
 //!
 //! Owns the keys of this process, and never shows them. A sealed payload is its nonce, the
-//! ciphertext and the tag; it is bound to its message's id, so that nobody can exchange payloads in
-//! the table. The number of the key is stored beside it. The newest key seals; a key that is not
-//! here is named in the refusal, and nothing is ever stored in the clear instead.
+//! ciphertext and the tag. It is bound to its message's id, so that payloads cannot be exchanged in
+//! the table. The number of the key is stored beside it; the key with the highest number seals.
+//! Promises that nothing is stored in the clear when a key is missing: the error names the key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,12 +46,12 @@ impl Seal {
         Self { keys, random: SystemRandom::new() }
     }
 
-    /// The key that writes.
+    /// The number of the key that seals.
     pub(super) fn write_key(&self) -> Option<i32> {
         self.keys.keys().next_back().copied()
     }
 
-    /// The payload under that key.
+    /// Seals a payload under that key.
     pub(super) fn seal(&self, key_id: i32, id: MessageId, payload: &[u8]) -> Result<Vec<u8>, MessagesError> {
         let key = self.key(key_id)?;
         let mut nonce = [0; NONCE_LEN];
@@ -68,7 +68,7 @@ impl Seal {
         Ok(sealed)
     }
 
-    /// What was stored, as it came: plain when there is no key's number.
+    /// Opens a stored payload; without a key number it is plain.
     pub(super) fn open(&self, key_id: Option<i32>, id: MessageId, stored: Vec<u8>) -> Result<Payload, MessagesError> {
         let Some(key_id) = key_id else { return Ok(Payload::new(stored)) };
         let key = self.key(key_id)?;

@@ -1,8 +1,8 @@
-//! Moving a group to another place in its queue.
+//! Moves a group to another position in its queue.
 //!
-//! Promises that whoever holds a lease where the group was moved has lost it, that what can be read
-//! again is claimable and rings, and that a place which is not kept any more becomes the first one
-//! that is, with a word about it.
+//! Promises that leases where the group was moved are lost, that partitions with messages to read
+//! again are claimable and wake the group, and that a position which is not kept any more becomes
+//! the first that is; the answer counts these.
 
 use std::time::SystemTime;
 
@@ -17,15 +17,15 @@ use super::page::moment;
 use super::statements::{GROUP_QUEUES, SEEK};
 use crate::database::Param;
 
-/// Partitions moved by one commit.
+/// In how many partitions one commit moves the group.
 const SOUGHT_AT_ONCE: i32 = 1000;
 
-/// Where to.
+/// Where to move a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeekTo {
     /// The first message that is kept.
     Beginning,
-    /// Behind the last message: only what comes from now on.
+    /// Behind the last message: the group gets only messages pushed from now on.
     End,
     /// The first message that was pushed at this time or later.
     Time(SystemTime),
@@ -38,14 +38,14 @@ pub enum SeekTo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Sought {
-    /// Partitions in which the group was moved.
+    /// In how many partitions the group was moved.
     pub partitions: u64,
-    /// In how many of them the place is not kept any more, or not there yet, and the nearest one
-    /// was taken.
+    /// In how many of them the position is not kept any more, or does not exist yet, so that the
+    /// nearest one was taken.
     pub clamped: u64,
 }
 
-/// A place as the statement takes it.
+/// A position, as the parameters of the statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     place: &'static str,
@@ -54,7 +54,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Where the group's subscription says that it begins.
+    /// Where the group began.
     pub(super) const SUBSCRIPTION: Self = Self::named("subscription");
 
     const fn named(place: &'static str) -> Self {
@@ -83,7 +83,7 @@ pub(super) struct GroupEntry {
 
 impl Messages {
     /// Move a group, in one partition of the queue or in all of them. Leases there are lost, and
-    /// whoever waits is woken.
+    /// waiting consumers are woken.
     pub async fn seek(
         &self,
         queue: &QueueName,
@@ -124,7 +124,7 @@ impl Messages {
         })
     }
 
-    /// A group in one queue, or in every one that knows it.
+    /// A group in one queue, or in every queue that knows it.
     pub(super) async fn groups_named(
         &self,
         queue: Option<&QueueName>,

@@ -1,17 +1,17 @@
-//! Settling: what consumers say about their leases.
+//! Settles leases: consumers report what they completed and what failed.
 //!
-//! Owns the ack lane, on which everything that ends or prolongs a lease travels together, apart
-//! from pushes and pops. Promises that a lease which was lost settles nothing and that its holder
-//! is told so; that a repeat is harmless; and that whatever becomes claimable rings. Refuses
-//! nothing in error: "too late" is an answer.
+//! Owns the batcher for acks, with a connection apart from pushes and pops: it sends everything
+//! that ends or extends a lease. Promises that a lost lease settles nothing, and that its holder
+//! gets that as the answer; that a repeat is harmless; and that a partition which becomes claimable
+//! wakes its group. "Too late" is an answer, not an error.
 //!
-//! Next: [`super::dead`] for what was given up, [`super::transaction`] for acks together with
-//! pushes.
+//! Next: `work`, which settles one batch; [`super::dead`] for dead letters, [`super::transaction`]
+//! for acks in one commit with pushes.
 
 mod acknowledge;
+mod in_transaction;
 mod memory;
 mod settlement;
-mod within;
 mod work;
 
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use std::time::Duration;
 use tokio_postgres::Row;
 
 pub use acknowledge::Acknowledgement;
+pub(super) use in_transaction::Settlements;
 pub use settlement::{Outcome, Settled, Settlement};
-pub(super) use within::Settlements;
 pub use work::Renewed;
 pub(super) use work::pass_whole;
 
@@ -34,8 +34,8 @@ use super::message::Batch;
 use super::statements::LEASED;
 use crate::batcher::{Batcher, BatcherFigures, BatcherOptions};
 use memory::Memory;
-use settlement::{End, Place};
-use work::{Answer, Ask, Heard, Renewal, Settling, Verdict};
+use settlement::{CursorKey, End};
+use work::{Answer, Progress, Renewal, Request, Settling, Verdict};
 
 pub(super) const BATCHERS: [&str; 1] = ["ack"];
 /// A lease longer than this is a mistake.
@@ -64,19 +64,20 @@ impl Settler {
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Vec<Result<Verdict, MessagesError>> {
-        let (mut answers, mut asks) = (Vec::with_capacity(settlements.len()), Vec::with_capacity(settlements.len()));
+        let (mut answers, mut requests) =
+            (Vec::with_capacity(settlements.len()), Vec::with_capacity(settlements.len()));
         for settlement in settlements {
             match settlement.lease {
                 Some(lease) => {
                     answers.push(None);
-                    asks.push(Ask::Settle(settlement, lease, Heard::Nothing));
+                    requests.push(Request::Settle(settlement, lease, Progress::Open));
                 }
                 None => answers.push(Some(Ok(auto_acked(&settlement.end)))),
             }
         }
-        let mut laned = self.batcher.send(asks).await.into_iter();
+        let mut batched = self.batcher.send(requests).await.into_iter();
         let fill = |answer: Option<_>| {
-            answer.unwrap_or_else(|| match laned.next() {
+            answer.unwrap_or_else(|| match batched.next() {
                 Some(Ok(Answer::Settled(verdict))) => Ok(verdict),
                 Some(Ok(Answer::Unknown(error))) => Err(error.into()),
                 Some(Err(error)) => Err(error),
@@ -86,7 +87,7 @@ impl Settler {
         answers.into_iter().map(fill).collect()
     }
 
-    /// Give back everything these leases hold, uncharged. Says how many partitions that were.
+    /// Gives back everything these leases hold, uncharged. Returns the number of partitions.
     pub(super) async fn release(&self, context: &MessagesContext, leases: &[LeaseId]) -> Result<usize, MessagesError> {
         let nonces: Vec<_> = leases.iter().map(|lease| lease.0).collect();
         let held = context.database.acquire().await?.query(&LEASED, &[&nonces]).await?;
@@ -96,7 +97,7 @@ impl Settler {
     }
 
     async fn renew(&self, renewal: Renewal) -> Result<Option<Renewed>, MessagesError> {
-        match self.batcher.send(vec![Ask::Renew(renewal)]).await.pop() {
+        match self.batcher.send(vec![Request::Renew(renewal)]).await.pop() {
             Some(Ok(Answer::Renewed(renewed))) => Ok(renewed),
             Some(Err(error)) => Err(error),
             Some(Ok(Answer::Settled(_) | Answer::Unknown(_))) | None => Err(MessagesError::Closed),
@@ -105,29 +106,28 @@ impl Settler {
 }
 
 impl Messages {
-    /// Settle leases, each in one way: see [`Settlement`]. Answers come in the order asked, after
-    /// the commit; what is asked by many callers at once is one statement. A repeat is harmless, so
-    /// after an error the same may be said again.
+    /// Settle leases, each in one way: see [`Settlement`]. The answers come in the order of the
+    /// settlements, after the commit; the settlements of many callers share a statement. A repeat
+    /// is harmless, so after an error the same settlements may be sent again.
     pub async fn settle(&self, settlements: Vec<Settlement>) -> Vec<Result<Settled, MessagesError>> {
         let verdicts = self.parts.settler.settle(settlements).await;
         verdicts.into_iter().map(|verdict| verdict.map(|verdict| verdict.settled)).collect()
     }
 
-    /// Everything that a pop brought is done. Answers for each partition of the batch, in its
-    /// order.
+    /// Complete all messages of a batch. One answer for each partition of the batch, in its order.
     pub async fn complete(&self, batch: &Batch) -> Vec<Result<Settled, MessagesError>> {
         self.settle(batch.partitions.iter().map(Settlement::complete).collect()).await
     }
 
-    /// Settle messages that are known by their transaction ids: see [`Acknowledgement`]. Answers
-    /// come in the order asked.
+    /// Settle messages by their transaction ids: see [`Acknowledgement`]. The answers come in the
+    /// order of the acknowledgements.
     pub async fn acknowledge(&self, acknowledgements: Vec<Acknowledgement>) -> Vec<Result<Settled, MessagesError>> {
         acknowledge::acknowledge(&self.parts.context, &self.parts.settler, acknowledgements).await
     }
 
-    /// Keep in memory which messages a batch brought, within a bound, so that
-    /// [`acknowledge`](Self::acknowledge) need not look into the log for them. For doors whose
-    /// consumers ack by transaction id.
+    /// Keep the positions of a batch's messages in memory, within a bound, so that
+    /// [`acknowledge`](Self::acknowledge) need not search the log for them. For servers whose
+    /// clients ack by transaction id.
     pub fn remember(&self, batch: &Batch) {
         self.parts.settler.memory.remember(batch);
     }
@@ -137,9 +137,9 @@ impl Messages {
         self.parts.settler.unfenced.load(Ordering::Relaxed)
     }
 
-    /// Prolong a lease, in all its partitions, to this long from now; never shorter than it is.
-    /// `None` takes each queue's own lease time. The answer is `None` when the lease holds nothing
-    /// any more. An ended lease that nobody else has claimed can be renewed.
+    /// Extend a lease, in all its partitions, to this long from now; never shortens it. Without a
+    /// time, the lease time of each queue. The answer is `None` if the lease holds nothing any
+    /// more. A lease that has ended can be renewed unless another consumer has claimed since.
     pub async fn renew(&self, lease: LeaseId, time: Option<Duration>) -> Result<Option<Renewed>, MessagesError> {
         self.parts.settler.renew(Renewal { lease, seconds: checked(time)?, strict: false }).await
     }
@@ -153,14 +153,14 @@ impl Messages {
         self.parts.settler.renew(Renewal { lease, seconds: checked(time)?, strict: true }).await
     }
 
-    /// Give a lease back, in all its partitions, as if it had never been taken. Says how many
-    /// partitions that were.
+    /// Give a lease back, in all its partitions, as if it had never been claimed. Returns the
+    /// number of partitions.
     pub async fn release(&self, lease: LeaseId) -> Result<usize, MessagesError> {
         self.parts.settler.release(&self.parts.context, &[lease]).await
     }
 }
 
-/// There is nothing to settle about messages that were acked by having been popped.
+/// Messages that were acked by popping are settled already.
 fn auto_acked(end: &End) -> Verdict {
     let settled = match end {
         End::Whole(_) | End::Through(_) => Settled::Already,
@@ -170,12 +170,12 @@ fn auto_acked(end: &End) -> Verdict {
 }
 
 fn released(row: &Row) -> Settlement {
-    let place = Place {
+    let cursor = CursorKey {
         partition: PartitionId(row.get("partition")),
         group: GroupId(row.get("grp")),
         queue: QueueId(row.get("queue")),
     };
-    Settlement { place, lease: Some(LeaseId(row.get("nonce"))), end: End::Released, strict: false }
+    Settlement { cursor, lease: Some(LeaseId(row.get("nonce"))), end: End::Released, strict: false }
 }
 
 fn checked(time: Option<Duration>) -> Result<Option<f64>, MessagesError> {

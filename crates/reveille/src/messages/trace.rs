@@ -1,4 +1,6 @@
-//! Traces: what consumers noted about a message on its way.
+//! Traces: notes of consumers about a message.
+//!
+//! Owns the traces of all messages. A page of traces is bounded in bytes, and reports the total.
 
 use std::time::SystemTime;
 
@@ -13,11 +15,11 @@ use super::payload::Payload;
 use super::statements::{ADD_TRACE, MESSAGE_TRACES, NAMED_TRACES, TRACE_NAMES};
 use crate::database::Param;
 
-/// Names one trace may have, and bytes one of them may have: they are indexed.
+/// How many names a trace may have, and how many bytes a name may have: names are indexed.
 const NAMES_MAX: usize = 100;
 const NAME_BYTES_MAX: usize = 1000;
 
-/// Something to note about a message.
+/// A note about a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTrace {
     partition: PartitionUid,
@@ -41,22 +43,22 @@ impl NewTrace {
         }
     }
 
-    /// Who notes it. Default: nobody in particular.
+    /// The group that notes it. Default: none.
     #[must_use]
     pub fn group(mut self, group: GroupName) -> Self {
         self.group = Some(group);
         self
     }
 
-    /// Of what sort it is. Default: `info`.
+    /// Its type. Default: `info`.
     #[must_use]
     pub fn event_type(mut self, event_type: impl Into<String>) -> Self {
         self.event_type = event_type.into();
         self
     }
 
-    /// Under what else it can be found, for instance the names of whole journeys. Default: nothing
-    /// else; at most 100, of at most 1,000 bytes each.
+    /// Names under which it can be found, for example of a business process. Default: none; at most
+    /// 100, of at most 1,000 bytes each.
     #[must_use]
     pub fn names(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.names = names.into_iter().collect();
@@ -80,48 +82,48 @@ impl NewTrace {
     }
 }
 
-/// What was noted.
+/// A note about a message, as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trace {
     /// Its number.
     pub id: i64,
-    /// About a message of this queue.
+    /// The queue of the message.
     pub queue: QueueName,
-    /// And this partition.
+    /// The partition of the message.
     pub partition: PartitionName,
-    /// And this partition, for the outside world.
+    /// The public id of that partition.
     pub partition_uid: PartitionUid,
-    /// What the message's producer calls it.
+    /// The transaction id of the message.
     pub transaction_id: String,
-    /// Who noted it.
+    /// The group that noted it.
     pub group: Option<String>,
-    /// Of what sort it is.
+    /// Its type.
     pub event_type: String,
-    /// Under what else it can be found.
+    /// Names under which it can be found.
     pub names: Vec<String>,
-    /// What was noted.
+    /// The note.
     pub body: Payload,
-    /// When.
+    /// When it was stored.
     pub at: SystemTime,
 }
 
-/// A name under which something was noted.
+/// A name of traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceName {
     /// The name.
     pub name: String,
-    /// How many traces it has.
+    /// How many traces have it.
     pub traces: i64,
-    /// Of how many messages.
+    /// Of how many messages these are.
     pub messages: i64,
-    /// When the last of them was noted.
+    /// When the last of them was stored.
     pub last_at: SystemTime,
 }
 
 impl Messages {
-    /// Note something about a message. `None` when there is no such partition.
+    /// Store a note about a message, and return its number. `None` if there is no such partition.
     pub async fn trace(&self, trace: NewTrace) -> Result<Option<i64>, MessagesError> {
         trace.check()?;
         let context = &self.parts.context;
@@ -143,9 +145,9 @@ impl Messages {
         Ok(row.map(|row| row.get("id")))
     }
 
-    /// A page of what was noted about a message, the oldest first, and how many there are in all
-    /// (zero behind the last page). A page ends before it has more than 16 MiB of bodies, unless
-    /// its first alone has more: the next one begins after as many as came.
+    /// A page of the traces of a message, the oldest first, and how many there are in all (zero
+    /// behind the last page). A page ends before it has more than 16 MiB of bodies, unless its
+    /// first trace alone has more: the next page begins after the traces that were returned.
     pub async fn traces(
         &self,
         partition: PartitionUid,
@@ -164,7 +166,7 @@ impl Messages {
         Ok((rows.iter().map(Trace::read).collect::<Result<_, _>>()?, total(&rows)))
     }
 
-    /// A page of what was noted under a name, as [`Messages::traces`].
+    /// A page of the traces with a name, as [`Messages::traces`].
     pub async fn traces_named(&self, name: &str, page: Page) -> Result<(Vec<Trace>, i64), MessagesError> {
         without_nul("the name of a trace", name)?;
         let connection = self.parts.context.database.administer().await?;
@@ -172,8 +174,7 @@ impl Messages {
         Ok((rows.iter().map(Trace::read).collect::<Result<_, _>>()?, total(&rows)))
     }
 
-    /// A page of the names under which something was noted, the latest first, and how many there
-    /// are in all.
+    /// A page of the names of traces, the latest first, and how many there are in all.
     pub async fn trace_names(&self, page: Page) -> Result<(Vec<TraceName>, i64), MessagesError> {
         let connection = self.parts.context.database.administer().await?;
         let rows = connection.query(&TRACE_NAMES, &[&page.limit(), &page.offset()]).await?;

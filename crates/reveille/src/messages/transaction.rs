@@ -1,10 +1,10 @@
-//! Pushes and acks that happen together or not at all: consume, produce, and neither is ever done
-//! twice.
+//! Pushes and acks in one commit: all of them happen, or none.
 //!
-//! Owns the order: the heads of what is pushed are taken before the cursors of what is acked, as
-//! everywhere. Promises that an ack which does not hold undoes the pushes, that a push whose
-//! transaction id was seen before undoes the acks, and that an interrupted commit is resolved
-//! rather than guessed.
+//! Owns the lock order: partition rows of the pushes before cursors of the acks, as everywhere.
+//! Promises that a refused ack undoes the pushes, that a push whose transaction id was seen before
+//! undoes the acks, and that an interrupted commit is resolved, not guessed.
+//!
+//! Next: `push/in_transaction.rs` and `settle/in_transaction.rs`, the two parts.
 
 use super::Messages;
 use super::error::MessagesError;
@@ -12,10 +12,10 @@ use super::ids::MessageId;
 use super::push::{self, PushItem, Pushed};
 use super::settle::{Acknowledgement, Settled, Settlement, Settlements};
 
-/// How often a transaction begins anew because a queue was deleted under it.
+/// How often a transaction is tried, if a queue is deleted meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// What is to happen together.
+/// Pushes and acks that are to happen together.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
     pushes: Vec<PushItem>,
@@ -69,7 +69,7 @@ pub enum TransactionOutcome {
         /// The message that came first.
         of: MessageId,
     },
-    /// Nothing happened: an ack does not hold, or was made before.
+    /// Nothing happened: an ack was refused, or was recorded before.
     Refused {
         /// Which one, counted from 0: first the settlements, then the acknowledgements.
         ack: usize,
@@ -80,8 +80,9 @@ pub enum TransactionOutcome {
 
 impl Messages {
     /// Push and settle in one commit, or do neither. An error means that nothing happened, unless
-    /// it says that the outcome is not known; then the same may be tried again if every push has a
-    /// transaction id of its own, or an ack is among it: what was done before is refused as such.
+    /// it says that the outcome is unknown. Then the same transaction may be tried again if it has
+    /// an ack, or if every push has its own transaction id: if it was committed before, it is
+    /// refused.
     pub async fn transaction(&self, changes: Changes) -> Result<TransactionOutcome, MessagesError> {
         let context = &self.parts.context;
         let Changes { pushes, settlements, acknowledgements } = changes;
@@ -96,7 +97,7 @@ impl Messages {
             let mut transaction = connection.transaction().await?;
             if !prepared.append(&transaction).await? {
                 transaction.rollback().await?;
-                prepared.unplace(context);
+                prepared.forget_partitions(context);
                 continue;
             }
             if let Some((push, of)) = prepared.first_duplicate() {

@@ -1,12 +1,15 @@
-//! Upkeep: what must be done now and then, by whoever comes first.
+//! Upkeep: retention, old transaction ids, repairs, leftovers; each done by one process at a time.
 //!
-//! Owns the chores. Each is a row with the time it is due: a process that finds one due takes it,
-//! skipping rows that others hold, and moves the time on in the same statement; nobody leads.
-//! Promises bounded steps, each its own short transaction, so that no push or pop waits for upkeep;
-//! and that the books are checked: a repair is counted, logged and rung.
+//! Owns the upkeep tasks. Each is a row with the time it is due: a process that finds a task due
+//! takes it, skipping rows that others hold, and moves the time on in the same statement; there is
+//! no leader. Promises short steps, each a transaction of its own, so that no push or pop waits for
+//! upkeep. Promises also to find stranded messages: each repair is counted, logged, and wakes the
+//! group.
 //!
-//! What is retired is gone at once, because readers begin at the partition's first sequence; the
-//! space comes back here.
+//! Retired messages are gone at once, because readers begin at the partition's first sequence;
+//! their space is freed here.
+//!
+//! Next: `task`, the steps of each task.
 
 mod task;
 
@@ -26,48 +29,49 @@ use task::UpkeepTask;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Upkeep {
-    /// Messages that need not be kept any more; nobody is given them from then on.
+    /// Messages that need not be kept any more, and are not delivered from then on.
     pub retired: u64,
-    /// Segments whose space was given back.
+    /// Segments whose space was freed.
     pub segments: u64,
     /// Transaction ids whose window was over.
     pub keys: u64,
     /// Rows of deleted queues and groups.
     pub leftovers: u64,
-    /// Groups that had not been told of a message that waits. Anything but zero is a defect of
-    /// ours, or of whoever wrote into the tables.
+    /// Partitions with undelivered messages that no consumer would have been woken for, counted for
+    /// each group. Anything but zero is a bug in Reveille, or another program wrote into its
+    /// tables.
     pub repairs: u64,
 }
 
-/// A chore's last round.
+/// The last run of an upkeep task.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct UpkeepReport {
-    /// Which one.
+    /// The task.
     pub name: String,
     /// When it was done last.
     pub done_at: Option<SystemTime>,
-    /// When it is due, in seconds from now; negative when it is overdue.
+    /// When it is due, in seconds from now; negative if it is overdue.
     pub due_s: f64,
     /// What it did, as a JSON object of numbers.
     pub figures: String,
 }
 
-/// Do what is due, now and then, until the queues close.
+/// Runs the tasks that are due, at intervals, until the queues close.
 pub(super) fn start(context: &Arc<MessagesContext>) {
     let (of, interval) = (Arc::clone(context), context.options.upkeep_interval);
     upkeep::start(&context.service, interval, move || {
         let context = Arc::clone(&of);
         async move {
             do_due(&context, interval).await.unwrap_or_else(|error| {
-                warn!(%error, "upkeep of the queues failed, the next round tries again");
+                warn!(%error, "upkeep of the queues failed, the next run tries again");
                 Next::Later
             })
         }
     });
 }
 
-/// Every chore that is due. The next round comes soon if one of them has more to do.
+/// Runs every task that is due. The next run comes soon if one of them has more to do.
 async fn do_due(context: &MessagesContext, interval: Duration) -> Result<Next, MessagesError> {
     let connection = context.database.administer().await?;
     let names = UpkeepTask::ALL.map(UpkeepTask::name);
@@ -97,7 +101,7 @@ async fn report(
 }
 
 impl Messages {
-    /// Do every chore now, to its end, whether it is due or not.
+    /// Run every upkeep task now, to its end, whether it is due or not.
     pub async fn upkeep(&self) -> Result<Upkeep, MessagesError> {
         let context = &self.parts.context;
         let connection = context.database.administer().await?;
@@ -114,7 +118,7 @@ impl Messages {
         Ok(done)
     }
 
-    /// What the chores did last, and when they are due.
+    /// What the upkeep tasks did last, and when they are due.
     pub async fn upkeep_reports(&self) -> Result<Vec<UpkeepReport>, MessagesError> {
         let rows = self.parts.context.database.administer().await?.query(&UPKEEP_TASKS, &[]).await?;
         let report = |row: &tokio_postgres::Row| UpkeepReport {

@@ -1,11 +1,11 @@
 //! Sends hints to the other nodes.
 //!
-//! Owns the hints this process has for others, and the connection that carries them. Promises that
-//! a hint leaves at once while hints are rare, and together with others otherwise; that after a
-//! lost connection everything is hinted at; and that [`flush`](Broadcaster::flush) returns when
-//! everything announced before it has been sent. Never part of a producer's transaction: a NOTIFY
-//! there takes a lock on the whole database until the commit is on disk. The only place where a
-//! hint becomes text.
+//! Owns the hints this process has for other nodes, and the connection that carries them. Promises
+//! that a hint is sent at once while hints are rare, and together with others otherwise; that after
+//! a lost connection it sends the hint "everything"; and that [`flush`](Broadcaster::flush) returns
+//! when every hint announced before it has been sent. Never part of a producer's transaction: a
+//! NOTIFY there takes a lock on the whole database until the commit is on disk. The only place
+//! where a hint becomes text.
 //!
 //! Next: [`super::listener`] on the other nodes.
 
@@ -28,22 +28,22 @@ use crate::database::connection::{Connection, Param};
 use crate::database::connector::Purpose;
 use crate::database::error::DatabaseError;
 
-/// More notifications than this at once, and one that says "everything" does.
+/// More notifications than this at once are replaced by one that says "everything".
 const PAYLOADS_MAX: usize = 4;
-/// More different hints than this at once are not worth listing.
+/// More different hints than this at once are replaced by one that says "everything".
 const HELD_MAX: usize = 4096;
 /// How long a close waits for the last hints.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
-/// A connection that says nothing for so long is given up: meanwhile no hint leaves.
+/// A connection without an answer for so long is given up: meanwhile no hint is sent.
 const SEND_WITHIN: Duration = Duration::from_secs(4);
 
-/// Says what other nodes should look at. Clones are the same broadcaster.
+/// Announces committed work to this process and to other nodes. Clones are the same broadcaster.
 #[derive(Debug, Clone)]
 pub struct Broadcaster {
     service: Arc<Service>,
 }
 
-/// What is to be sent, and how far sending has come.
+/// Hints to be sent, and how many have been.
 #[derive(Debug)]
 pub(super) struct Outbox {
     held: Mutex<Held>,
@@ -55,7 +55,7 @@ pub(super) struct Outbox {
 #[derive(Debug, Default)]
 struct Held {
     hints: BTreeSet<Line>,
-    /// How many were announced, ever.
+    /// Hints that were announced since the start.
     announced: u64,
 }
 
@@ -70,9 +70,8 @@ impl Broadcaster {
         Self { service }
     }
 
-    /// Committed work is ready that the hint is about: every waiter should claim, here and
-    /// elsewhere. Wakes the sources of that name that are registered in this process, leaves other
-    /// nodes to the broadcaster's task, and returns at once.
+    /// Announces committed work that is ready: wakes the sources of that name in this process,
+    /// leaves other nodes to the broadcaster's task, and returns at once.
     pub fn announce<H: Hint>(&self, source: &str, hint: &H, cause: Cause) {
         self.service.roster.named(source, |here| here.wake(hint, cause));
         self.hold(Line::about(source, &hint.to_text(), None));
@@ -85,9 +84,9 @@ impl Broadcaster {
         self.hold(Line::about(source, &hint.to_text(), Some(delay)));
     }
 
-    /// Waits until everything announced so far has been sent, for at most two seconds, and not at
-    /// all once the database is closed. Without it, a program that pushes and exits leaves the news
-    /// to the other nodes' next heartbeat.
+    /// Waits until every hint announced so far has been sent, for at most two seconds, and not at
+    /// all once the database is closed. Without it, the work of a program that pushes and exits may
+    /// wait for the other nodes' next heartbeat.
     pub async fn flush(&self) {
         let announced = self.outbox().held().announced;
         let mut sent = self.outbox().sent.subscribe();
@@ -147,7 +146,7 @@ async fn send_for_ever(service: &Service) {
             Err(error) => {
                 connection = None;
                 let retry_in = pauses.next();
-                warn!(%error, ?retry_in, "could not tell the other nodes, trying again");
+                warn!(%error, ?retry_in, "could not send hints to the other nodes, trying again");
                 service.outbox.held().hints = BTreeSet::from([Line::All]);
                 service.outbox.arrived.notify_one();
                 sleep(retry_in).await;

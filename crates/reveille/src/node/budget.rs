@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// Whatever is pushed or forged, a node sends, and acts on, at most this many hints a second for
-/// long.
+/// Hints a second that a node sends, and acts on, in the long run, however many are announced or
+/// forged.
 const PER_SECOND: f64 = 200.0;
-/// A short burst need not wait at all.
+/// Hints of a short burst that need not wait.
 const BURST: f64 = 20.0;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Budget {
         Self { left: BURST, counted_at: Instant::now() }
     }
 
-    /// Returns when there is room for one more. Safe to drop: what was not returned was not spent.
+    /// Returns when there is room for one more. Safe to drop: then nothing was spent.
     pub(super) async fn spend(&mut self) {
         let now = Instant::now();
         self.left = (self.left + now.duration_since(self.counted_at).as_secs_f64() * PER_SECOND).min(BURST);

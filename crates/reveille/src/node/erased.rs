@@ -1,10 +1,9 @@
 //! Sources of work of any type, side by side.
 //!
-//! Owns the object-safe form of a [`WorkSource`]: every source has it, and each method gives the
-//! types back. What is announced in this process arrives as the value it is; what another node
-//! announced arrives as text.
+//! Owns the object-safe form of a [`WorkSource`]: every source has it, and each method restores the
+//! types. A hint of this process arrives as a value, a hint of another node as text.
 //!
-//! Next: [`super::roster`], which keeps them; [`super::heartbeat`], which asks about them.
+//! Next: [`super::roster`], which keeps them; [`super::heartbeat`], which surveys them.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -22,7 +21,7 @@ use super::work_source::{Column, Hint, WorkSource};
 /// its hint on the way.
 const UNANNOUNCED_AFTER_S: f64 = 1.0;
 
-/// A source of whatever type.
+/// A source of any type.
 pub(super) trait AnySource: Debug + Send + Sync {
     fn name(&self) -> &str;
 
@@ -32,13 +31,12 @@ pub(super) trait AnySource: Debug + Send + Sync {
 
     fn wake_all(&self, cause: Cause);
 
-    /// What this process announced. A value of another type than the source's own is about every
-    /// key.
+    /// A hint of this process. A value of another type than the source's own is about every key.
     fn wake(&self, hint: &dyn Any, cause: Cause);
 
     fn wake_after(&self, hint: &dyn Any, delay: Duration);
 
-    /// What another node announced.
+    /// A hint of another node.
     fn wake_by_text(&self, hint: &str, cause: Cause);
 
     fn wake_by_text_after(&self, hint: &str, delay: Duration);
@@ -47,10 +45,10 @@ pub(super) trait AnySource: Debug + Send + Sync {
     fn waited(self: Arc<Self>, most: usize, mark: &mut Option<Mark>) -> Box<dyn AnyKeys>;
 }
 
-/// The last key that was asked about.
+/// The last key that was surveyed.
 pub(super) type Mark = Box<dyn Any + Send + Sync>;
 
-/// Keys of one source, to ask about.
+/// Waited keys of one source, to survey.
 pub(super) trait AnyKeys: Send + Sync {
     fn len(&self) -> usize;
 
@@ -85,7 +83,7 @@ impl<S: WorkSource> AnySource for S {
     fn wake_after(&self, hint: &dyn Any, delay: Duration) {
         match hint.downcast_ref() {
             Some(hint) => WorkSource::wake_after(self, hint, delay),
-            // The claim round learns when the work is due.
+            // The claim round reads when the work is due.
             None => WorkSource::wake(self, None, Cause::Due),
         }
     }
@@ -106,8 +104,8 @@ impl<S: WorkSource> AnySource for S {
         if keys.len() > most {
             keys.sort_unstable();
             let last: Option<&S::Key> = mark.as_ref().and_then(|mark| mark.downcast_ref());
-            let asked = last.map_or(0, |last| keys.partition_point(|key| key <= last));
-            let next = asked % keys.len();
+            let surveyed = last.map_or(0, |last| keys.partition_point(|key| key <= last));
+            let next = surveyed % keys.len();
             keys.rotate_left(next);
             keys.truncate(most);
             *mark = keys.last().map(|last| Box::new(last.clone()) as Mark);

@@ -9,7 +9,7 @@ pub(super) struct Figures {
     connects: AtomicU64,
     beats: AtomicU64,
     echo_us: AtomicU64,
-    heard: AtomicU64,
+    received: AtomicU64,
     announced: AtomicU64,
     sent: AtomicU64,
     peers: AtomicU64,
@@ -23,13 +23,13 @@ pub struct WakeFigures {
     pub connects: u64,
     /// Heartbeats that were answered.
     pub beats: u64,
-    /// How long the last echo took to come round.
+    /// How long the last echo took.
     pub echo: Duration,
-    /// Hints that arrived from others.
+    /// Hints that arrived from other nodes.
     pub heard: u64,
-    /// Hints our own process had for others.
+    /// Hints that this process had for other nodes.
     pub announced: u64,
-    /// Statements that carried them; the fewer, the better they were coalesced.
+    /// Statements that carried those hints; the fewer, the better they were coalesced.
     pub sent: u64,
     /// Other nodes alive at the last heartbeat.
     pub peers: u64,
@@ -37,7 +37,7 @@ pub struct WakeFigures {
 
 impl WakeFigures {
     /// How many hints a statement carried on average; 1 when there were none.
-    #[expect(clippy::cast_precision_loss, reason = "a ratio to look at")]
+    #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
     pub fn coalescing(&self) -> f64 {
         if self.sent == 0 { 1.0 } else { self.announced as f64 / self.sent as f64 }
     }
@@ -57,8 +57,8 @@ impl Figures {
         self.echo_us.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    pub(super) fn heard(&self, hints: usize) {
-        self.heard.fetch_add(hints as u64, Ordering::Relaxed);
+    pub(super) fn received(&self, hints: usize) {
+        self.received.fetch_add(hints as u64, Ordering::Relaxed);
     }
 
     pub(super) fn announced(&self) {
@@ -75,7 +75,7 @@ impl Figures {
             connects: read(&self.connects),
             beats: read(&self.beats),
             echo: Duration::from_micros(read(&self.echo_us)),
-            heard: read(&self.heard),
+            heard: read(&self.received),
             announced: read(&self.announced),
             sent: read(&self.sent),
             peers: read(&self.peers),

@@ -1,11 +1,10 @@
 //! One statement every twelve seconds: the whole idle load of a process.
 //!
-//! Owns its text, composed of our own part and the surveys of all sources, and what its answer
-//! means. Promises that a hint which was lost with a dying peer, and a due that nobody announced,
-//! are found by the next beat at the latest; and that a source whose survey fails harms nobody
-//! else: it is asked apart, and watches until it can be asked again. One statement asks about 2,000
-//! keys of a source at most, and a beat about 20,000; with more, the others have their turn in the
-//! next beat.
+//! Owns its text, composed of our own part and the surveys of all sources, and the meaning of its
+//! answer. Promises that a hint which was lost with a dying node, and a due time that was not
+//! announced, are found by the next beat at the latest; and that a source whose survey fails harms
+//! no other: it is surveyed alone, and polls until its survey succeeds again. One statement surveys
+//! 2,000 keys of a source at most, and a beat 20,000; further keys follow in the next beat.
 //!
 //! Next: [`super::listener`], which sends it.
 
@@ -28,8 +27,7 @@ use super::{Node, NodeId};
 use crate::database::SchemaName;
 use crate::database::connection::Param;
 
-/// Keys of one source that one statement asks about: with many more it would run into its time
-/// limit.
+/// Keys of one source that one statement surveys: with many more it would run into its time limit.
 const KEYS_AT_ONCE: usize = 2000;
 /// Statements of one beat for one source.
 const SURVEYS_MAX: usize = 10;
@@ -37,20 +35,20 @@ const SURVEYS_MAX: usize = 10;
 /// What the heartbeat remembers from beat to beat.
 #[derive(Debug, Default)]
 pub(super) struct Heartbeat {
-    /// Sources whose survey failed: asked alone, so that they cannot spoil the answer of the
+    /// Sources whose survey failed: surveyed alone, so that they cannot spoil the answer of the
     /// others.
     apart: BTreeSet<SourceNumber>,
-    /// Sources with more keys than one beat asks about, and the last key that was asked about.
+    /// Sources with more keys than one beat surveys, and the last key that was surveyed.
     marks: HashMap<SourceNumber, Option<Mark>>,
 }
 
-/// A source, and the keys that a beat asks about.
+/// A source, and the keys of it that a beat surveys.
 struct Asked {
     entry: Entry,
     keys: Box<dyn AnyKeys>,
 }
 
-/// Whom a beat is for.
+/// What a beat needs from the listener.
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     pub(super) client: &'a Client,
@@ -61,17 +59,17 @@ pub(super) struct Asking<'a> {
     pub(super) within: Duration,
 }
 
-/// What a beat said about the nodes.
+/// What a beat found out about the nodes.
 #[derive(Debug)]
 pub(super) struct Nodes {
-    /// The others that live.
+    /// The other nodes that live.
     pub(super) peers: BTreeSet<NodeId>,
-    /// Whether they took us for dead until now: what they had to say, they did not say to us.
+    /// Whether the other nodes took this one for dead until now, and sent it no hints.
     pub(super) was_silent: bool,
 }
 
 impl Heartbeat {
-    /// Sends it, and rings and arms what the answer calls for.
+    /// Sends one beat. Wakes the keys with ready work, and notes the due times of the others.
     pub(super) async fn beat(&mut self, asking: Asking<'_>, echo: &str) -> Result<Nodes, Lost> {
         let entries = asking.roster.entries();
         self.apart.retain(|number| entries.iter().any(|entry| entry.number == *number));
@@ -88,7 +86,7 @@ impl Heartbeat {
                 Ok(nodes)
             }
             Err(refused) if refused.was_refused() && !together.is_empty() => {
-                warn!(error = refused.as_error(), "the heartbeat was refused as a whole, asking source by source");
+                warn!(error = refused.as_error(), "the heartbeat was refused as a whole, surveying source by source");
                 let nodes = asking.own_and_surveys(echo, &[]).await?;
                 self.ask_apart(asking, &alone).await?;
                 self.ask_apart(asking, &together).await?;
@@ -105,7 +103,7 @@ impl Heartbeat {
         Ok(())
     }
 
-    /// How the survey of a source went.
+    /// Notes whether the survey of a source succeeded.
     fn note(&mut self, asking: Asking<'_>, asked: &Asked, surveyed: Result<(), Lost>) -> Result<(), Lost> {
         let entry = &asked.entry;
         let Entry { number, source } = entry;
@@ -119,7 +117,7 @@ impl Heartbeat {
             Err(refused) if refused.was_refused() => {
                 if self.apart.insert(*number) {
                     let (source, error) = (source.name(), refused.as_error());
-                    warn!(source, error, "the survey of a source fails: it is asked apart, and watches meanwhile");
+                    warn!(source, error, "the survey of a source fails: it is surveyed alone, and polls meanwhile");
                 }
                 asking.roster.set_surveyed(entry, false, now());
             }
@@ -128,7 +126,7 @@ impl Heartbeat {
         Ok(())
     }
 
-    /// What this beat asks a source: everything, or what comes after the beat before.
+    /// The keys of a source that this beat surveys: all, or those after the last one surveyed.
     fn asked(&mut self, entry: Entry) -> Asked {
         let mark = self.marks.entry(entry.number).or_default();
         let keys = Arc::clone(&entry.source).waited(KEYS_AT_ONCE * SURVEYS_MAX, mark);
@@ -137,8 +135,8 @@ impl Heartbeat {
 }
 
 impl Asked {
-    /// The keys, so many at a time that one statement can ask about them. At least one portion, so
-    /// that a survey which fails is known for one also while nothing is waited for.
+    /// The keys in portions for one statement each. At least one portion, so that a failing survey
+    /// is noticed also while no consumer waits.
     fn portions(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let len = self.keys.len();
         let more = (KEYS_AT_ONCE..len).step_by(KEYS_AT_ONCE).map(move |at| at..len.min(at + KEYS_AT_ONCE));
@@ -172,7 +170,7 @@ impl Asking<'_> {
         Ok(nodes(&rows, silence))
     }
 
-    /// Asks about these keys of one source.
+    /// Surveys these keys of one source.
     async fn survey(self, asked: &Asked, portions: impl Iterator<Item = Range<usize>>) -> Result<(), Lost> {
         let (horizon, places) = (self.horizon(), Places { schema: self.schema, horizon: 1, columns: 2 });
         for some in portions {
@@ -207,7 +205,7 @@ fn nodes(rows: &[Row], silence: f64) -> Nodes {
     nodes
 }
 
-/// What the survey of this number found: the soonest due of each key.
+/// What the survey of this number found: the soonest due time of each key.
 fn findings(rows: &[Row], number: usize) -> HashMap<i64, f64> {
     let mut found = HashMap::new();
     for row in rows.iter().filter(|row| usize::try_from(row.get::<_, i32>(0)) == Ok(number)) {

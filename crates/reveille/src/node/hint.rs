@@ -1,9 +1,9 @@
-//! What nodes send each other: which source has work, what the hint is about, and perhaps in how
-//! long.
+//! The hints that nodes send each other: which source has work, under which keys, and perhaps after
+//! which delay.
 //!
-//! Owns the text of a notification. Promises that whatever arrives is either understood or ignored:
-//! anybody who can connect to the database can notify, so a payload is untrusted, and it carries no
-//! data that anybody would act on beyond a look.
+//! Owns the text of a notification. Promises that every payload is either understood or ignored:
+//! every role that can connect to the database can notify, so a payload is untrusted. It carries no
+//! data and causes nothing but a claim round.
 //!
 //! ```text
 //! hint <origin>          echo <origin> <number>
@@ -27,21 +27,22 @@ pub(super) const PAYLOAD_BYTES_MAX: usize = 7900;
 /// Longer sources and keys are not written out.
 const WORD_BYTES_MAX: usize = 512;
 
-/// One thing to look at.
+/// One hint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Line {
     /// Everything.
     All,
     /// Every key of one source.
     Source(String),
-    /// Something that the source itself can read.
+    /// A text that the source itself can read.
     About { source: String, hint: String, delay: Option<Duration> },
 }
 
-/// What a notification says.
+/// The payload of a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
-    /// Look. `origin` is `None` for producers that are no node, such as a function called from SQL.
+pub(super) enum Payload {
+    /// There may be work. `origin` is `None` for producers that are no node, such as a function
+    /// called from SQL.
     Hints { origin: Option<NodeId>, hints: Vec<Line> },
     /// The proof that a link works.
     Echo { origin: NodeId, number: u64 },
@@ -56,8 +57,8 @@ pub(super) fn channel(schema: &SchemaName) -> String {
 }
 
 impl Line {
-    /// A hint that fits on one line, however its text looks: what cannot be written is widened to
-    /// its source, and what cannot be written of a source to everything.
+    /// A hint that fits on one line. A text that cannot be written is widened to its source, and a
+    /// source's name that cannot be written to everything.
     pub(super) fn about(source: &str, hint: &str, delay: Option<Duration>) -> Self {
         match (is_word(source), is_word(hint)) {
             (true, true) => Self::About { source: source.to_owned(), hint: hint.to_owned(), delay },
@@ -90,8 +91,8 @@ impl Line {
     }
 }
 
-/// Whether the text comes back as it was written. A line's end may be trimmed, so no control
-/// characters.
+/// Whether the text can be read back as it was written. A line's end may be trimmed, so control
+/// characters are not allowed.
 fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text != "*"
@@ -102,33 +103,33 @@ fn is_word(text: &str) -> bool {
 /// The payloads for these hints, each within the limit; more than `most` of them become one that
 /// says "everything".
 pub(super) fn payloads(origin: NodeId, hints: &[Line], most: usize) -> Vec<String> {
-    let head = format!("hint {origin}");
-    let mut all = vec![head.clone()];
+    let first_line = format!("hint {origin}");
+    let mut all = vec![first_line.clone()];
     for line in hints.iter().map(Line::line) {
         let fits = all.last().is_some_and(|payload| payload.len() + line.len() < PAYLOAD_BYTES_MAX);
         if !fits {
-            all.push(head.clone());
+            all.push(first_line.clone());
         }
         if let Some(payload) = all.last_mut() {
             payload.push('\n');
             payload.push_str(&line);
         }
     }
-    if all.len() > most { vec![format!("{head}\n*")] } else { all }
+    if all.len() > most { vec![format!("{first_line}\n*")] } else { all }
 }
 
 pub(super) fn echo(origin: NodeId, number: u64) -> String {
     format!("echo {origin} {number}")
 }
 
-/// `None` for what nobody of us has said. Lines that make no sense are left out.
-pub(super) fn parse(payload: &str) -> Option<Said> {
-    let (head, lines) = payload.split_once('\n').unwrap_or((payload, ""));
-    let words: Vec<&str> = head.split(' ').collect();
+/// `None` for a payload that no node sends. Lines that make no sense are left out.
+pub(super) fn parse(payload: &str) -> Option<Payload> {
+    let (first_line, lines) = payload.split_once('\n').unwrap_or((payload, ""));
+    let words: Vec<&str> = first_line.split(' ').collect();
     match words.as_slice() {
-        ["echo", origin, number] => Some(Said::Echo { origin: origin.parse().ok()?, number: number.parse().ok()? }),
-        ["hint"] => Some(Said::Hints { origin: None, hints: hints(lines) }),
-        ["hint", origin] => Some(Said::Hints { origin: Some(origin.parse().ok()?), hints: hints(lines) }),
+        ["echo", origin, number] => Some(Payload::Echo { origin: origin.parse().ok()?, number: number.parse().ok()? }),
+        ["hint"] => Some(Payload::Hints { origin: None, hints: hints(lines) }),
+        ["hint", origin] => Some(Payload::Hints { origin: Some(origin.parse().ok()?), hints: hints(lines) }),
         _ => None,
     }
 }
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn what_is_sent_is_understood() {
         let origin = NodeId::random();
         let hints =
             vec![key("jobs", "mail"), Line::about("jobs", "täglich", Some(Duration::from_millis(1500))), Line::All];
@@ -156,8 +157,8 @@ mod tests {
         let payloads = payloads(origin, &hints, 4);
 
         assert_eq!(payloads.len(), 1);
-        assert_eq!(parse(&payloads[0]), Some(Said::Hints { origin: Some(origin), hints }));
-        assert_eq!(parse(&echo(origin, 7)), Some(Said::Echo { origin, number: 7 }));
+        assert_eq!(parse(&payloads[0]), Some(Payload::Hints { origin: Some(origin), hints }));
+        assert_eq!(parse(&echo(origin, 7)), Some(Payload::Echo { origin, number: 7 }));
     }
 
     #[test]
@@ -179,10 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn a_producer_in_sql_is_nobody() {
-        let said = parse("hint\njobs mail");
+    fn a_producer_in_sql_is_no_node() {
+        let parsed = parse("hint\njobs mail");
 
-        assert_eq!(said, Some(Said::Hints { origin: None, hints: vec![key("jobs", "mail")] }));
+        assert_eq!(parsed, Some(Payload::Hints { origin: None, hints: vec![key("jobs", "mail")] }));
     }
 
     #[test]
@@ -202,8 +203,8 @@ mod tests {
         #[test]
         fn whatever_the_names_the_hint_comes_back_as_it_left(source in any::<String>(), name in any::<String>()) {
             let (origin, hints) = (NodeId::random(), vec![key(&source, &name)]);
-            let said = payloads(origin, &hints, 4).iter().filter_map(|payload| parse(payload)).collect::<Vec<_>>();
-            prop_assert_eq!(said, [Said::Hints { origin: Some(origin), hints }]);
+            let parsed = payloads(origin, &hints, 4).iter().filter_map(|payload| parse(payload)).collect::<Vec<_>>();
+            prop_assert_eq!(parsed, [Payload::Hints { origin: Some(origin), hints }]);
         }
 
         #[test]

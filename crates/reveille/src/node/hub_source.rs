@@ -1,4 +1,4 @@
-//! The source for one hub whose keys have one column.
+//! A source of work for one hub whose keys have one column.
 //!
 //! Next: `examples/own_table`, which uses it.
 

@@ -1,11 +1,11 @@
-//! Hints that arrived and have not rung yet.
+//! Hints that arrived and have not woken their sources yet.
 //!
 //! The reader of the LISTEN connection puts them here and goes on at once: a listener that stops
-//! reading holds back VACUUM for the whole database. A hint rings immediately while hints are rare;
-//! in a flood, forged or not, they ring together, so that the number of looks per second stays
-//! bounded.
+//! reading holds back VACUUM for the whole database. A hint wakes immediately while hints are rare;
+//! in a flood, forged or not, hints wake together, so that the number of claim rounds per second
+//! stays bounded.
 //!
-//! Next: [`super::work_source`], whom they ring.
+//! Next: [`super::work_source`], which they wake.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use super::figures::Figures;
 use super::hint::Line;
 use super::roster::Roster;
 
-/// More different hints than this at once, and everything is rung instead.
+/// More different hints than this at once wake every key instead.
 const HELD_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -29,17 +29,17 @@ pub(super) struct Inbox {
     arrived: Notify,
 }
 
-/// Rings what arrives until the database closes. Begins with everything: what was under way when
-/// this panicked is gone.
+/// Wakes for hints that arrive until the database closes. Begins with every key, because hints may
+/// have been lost when this task panicked.
 pub(super) async fn run(service: Arc<Service>, closing: CancellationToken) {
     service.roster.wake_all(Cause::Reconnected);
     let _ = closing.run_until_cancelled(service.inbox.wake(&service.roster)).await;
 }
 
 impl Inbox {
-    /// Keeps the hints until they ring. Never waits.
-    pub(super) fn hear(&self, hints: Vec<Line>, figures: &Figures) {
-        figures.heard(hints.len());
+    /// Keeps the hints until they wake. Never waits.
+    pub(super) fn put(&self, hints: Vec<Line>, figures: &Figures) {
+        figures.received(hints.len());
         let mut held = self.held();
         held.extend(hints);
         if held.len() > HELD_MAX {
@@ -50,7 +50,7 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Rings for ever. Safe to drop: what is held stays held.
+    /// Wakes for ever. Safe to drop: hints that are held stay held.
     pub(super) async fn wake(&self, roster: &Roster) {
         let mut budget = Budget::new();
         loop {

@@ -1,11 +1,11 @@
-//! Turns notifications into rings.
+//! Turns notifications into wake-ups.
 //!
-//! Owns the one LISTEN connection of this process. Promises that whatever may have been missed (a
-//! lost connection, the moment before LISTEN) is followed by a ring of every waited key, that a
-//! link is called proven only after an echo came round, and that a silent one is given up two
-//! seconds after its heartbeat. Knows no table and no message.
+//! Owns the one LISTEN connection of this process. Promises that anything missed (a lost
+//! connection, the moment before LISTEN) is followed by a wake-up of every waited key, that a link
+//! is called proven only after an echo arrived, and that a silent one is given up two seconds after
+//! its heartbeat. Knows no table and no message.
 //!
-//! Next: [`super::inbox`] for what it hears, [`super::heartbeat`] for what it says.
+//! Next: [`super::inbox`] for what it receives, [`super::heartbeat`] for what it sends.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
 use super::heartbeat::{Asking, Heartbeat};
-use super::hint::{self, Said};
+use super::hint::{self, Payload};
 use super::lost::{Lost, answered};
 use super::statements::{JOIN, LEAVE};
 use super::{NodeId, RECONNECT, Service};
@@ -31,7 +31,7 @@ use crate::database::pauses::Pauses;
 
 /// How long the echo of a heartbeat, and the heartbeat's own answer, may take.
 const ECHO_WITHIN: Duration = Duration::from_secs(2);
-/// How long the server may work on a heartbeat: it should say no before we take it for silent.
+/// How long the server may work on a heartbeat: it should refuse before we take it for silent.
 const STATEMENT_WITHIN: Duration = Duration::from_millis(1500);
 /// How long leaving may hold up a close.
 const LEAVE_WITHIN: Duration = Duration::from_secs(1);
@@ -53,8 +53,7 @@ struct Session {
     /// Cancelled when the connection ends.
     ended: CancellationToken,
     beat_at: Instant,
-    /// Ends the reader. A connection that owes us an answer would otherwise live as long as the
-    /// silence lasts.
+    /// Ends the reader. A connection that owes an answer would otherwise live until it breaks.
     _over: DropGuard,
 }
 
@@ -63,7 +62,7 @@ struct Session {
 #[derive(Debug)]
 struct Probe {
     number: u64,
-    heard: Option<Instant>,
+    echoed_at: Option<Instant>,
 }
 
 /// What can happen to a session.
@@ -79,7 +78,7 @@ impl Listener {
     pub(super) fn new(service: Arc<Service>) -> Self {
         let mut link = LinkState::new(ECHO_WITHIN);
         if service.roster.link().is_proven() {
-            // The listener before us panicked, and nothing has been heard since.
+            // The listener before this one panicked, and no notification was read since.
             link.echoed(now());
             link.lost(now());
         }
@@ -109,16 +108,16 @@ impl Listener {
         warn!(
             error = lost.as_error(),
             ?retry_in,
-            "no LISTEN connection, trying again; until then work is found by looking often"
+            "no LISTEN connection, trying again; until then work is found by polling"
         );
         retry_in
     }
 
-    /// The order matters: the row is committed before LISTEN, and LISTEN before anybody looks.
-    /// Whoever pushes either sees the row and tells us, or has committed before our first look.
+    /// The order matters: the row is committed before LISTEN, and LISTEN before the first claim
+    /// round. A producer either sees the row and notifies, or has committed before that round.
     async fn connect(&self) -> Result<Session, Lost> {
         let Service { shared, node, .. } = self.service.as_ref();
-        // Always with the settings of a session of our own: a pooler refuses them, or is found out
+        // Always with the settings of a session of our own: a pooler refuses them, or is recognized
         // by their absence.
         let direct = Settings { mode: StatementMode::Direct, ..shared.settings.clone() };
         let opened = shared.listen.open(&direct, Purpose::Listen).await?;
@@ -141,13 +140,13 @@ impl Listener {
     /// Reads on a task of its own, which waits for nothing but the socket: a listener that stops
     /// reading holds back VACUUM for the whole database.
     fn read(&self, opened: Opened) -> Session {
-        let (probe, ended, over) =
-            (watch::Sender::new(Probe { number: 0, heard: None }), CancellationToken::new(), CancellationToken::new());
-        let (service, heard, end) = (Arc::clone(&self.service), probe.clone(), ended.clone().drop_guard());
+        let probe = watch::Sender::new(Probe { number: 0, echoed_at: None });
+        let (ended, over) = (CancellationToken::new(), CancellationToken::new());
+        let (service, echo, end) = (Arc::clone(&self.service), probe.clone(), ended.clone().drop_guard());
         let until = over.clone();
         self.service.shared.tasks.spawn(async move {
             let _end = end;
-            until.run_until_cancelled(read(opened.wire, &service, &heard)).await;
+            until.run_until_cancelled(read(opened.wire, &service, &echo)).await;
         });
         let (client, heartbeat, beat_at) = (opened.client, Heartbeat::default(), now());
         Session { client, heartbeat, probe, ended, beat_at, _over: over.drop_guard() }
@@ -197,21 +196,21 @@ impl Listener {
     async fn beat(&mut self, session: &mut Session) -> Result<(), Lost> {
         let Service { shared, node, roster, .. } = self.service.as_ref();
         let number = fastrand::u64(..);
-        session.probe.send_replace(Probe { number, heard: None });
+        session.probe.send_replace(Probe { number, echoed_at: None });
         session.beat_at = now() + node.heartbeat;
         self.link.probed(now());
         let (client, schema) = (&session.client, &shared.settings.schema);
         let asking = Asking { client, schema, node, roster, within: ECHO_WITHIN };
         let nodes = session.heartbeat.beat(asking, &hint::echo(node.id, number)).await?;
         self.service.figures.beat(nodes.peers.len());
-        // It may have died between its commit and its hint. One that left in order is missed too:
-        // one look, no harm.
+        // A node that is gone may have died between its commit and its hint. After one that left in
+        // order the claim round is needless and does no harm.
         if !self.peers.is_subset(&nodes.peers) {
             info!("another node has gone");
             roster.wake_all(Cause::PeerLost);
         }
         if nodes.was_silent {
-            warn!("this node was silent for so long that the others had given it up");
+            warn!("this node was silent for so long that the other nodes took it for dead");
             roster.wake_all(Cause::Reconnected);
         }
         self.peers = nodes.peers;
@@ -234,7 +233,7 @@ impl Listener {
         let Service { shared, node, .. } = self.service.as_ref();
         let (leave, id) = (LEAVE.text(&shared.settings.schema), node.id.number());
         let typed: [(Param<'_>, _); 1] = [(&id, LEAVE.types[0].clone())];
-        // If this fails, the row is forgotten by whoever finds it silent.
+        // If this fails, another node's heartbeat deletes the row.
         let _ = timeout(LEAVE_WITHIN, session.client.execute_typed(&leave, &typed)).await;
     }
 }
@@ -243,14 +242,14 @@ async fn read(mut wire: Wire, service: &Service, probe: &watch::Sender<Probe>) {
     while let Some(Ok(message)) = poll_fn(|context| wire.poll_message(context)).await {
         let AsyncMessage::Notification(notification) = message else { continue };
         match hint::parse(notification.payload()) {
-            Some(Said::Echo { origin, number }) if origin == service.node.id => {
-                probe.send_if_modified(|probe| probe.hear(number));
+            Some(Payload::Echo { origin, number }) if origin == service.node.id => {
+                probe.send_if_modified(|probe| probe.accept(number));
             }
-            // What we said ourselves has rung here already.
-            Some(Said::Hints { origin, hints }) if origin != Some(service.node.id) => {
-                service.inbox.hear(hints, &service.figures);
+            // A hint of this process has already woken its sources.
+            Some(Payload::Hints { origin, hints }) if origin != Some(service.node.id) => {
+                service.inbox.put(hints, &service.figures);
             }
-            Some(Said::Echo { .. } | Said::Hints { .. }) | None => {}
+            Some(Payload::Echo { .. } | Payload::Hints { .. }) | None => {}
         }
     }
 }
@@ -262,10 +261,11 @@ fn listen_text(channel: &str) -> String {
 }
 
 impl Probe {
-    fn hear(&mut self, number: u64) -> bool {
-        let is_it = self.number == number && self.heard.is_none();
+    /// Whether this is the echo that is waited for.
+    fn accept(&mut self, number: u64) -> bool {
+        let is_it = self.number == number && self.echoed_at.is_none();
         if is_it {
-            self.heard = Some(now());
+            self.echoed_at = Some(now());
         }
         is_it
     }
@@ -273,8 +273,8 @@ impl Probe {
 
 async fn echoed(probe: &watch::Sender<Probe>) -> Instant {
     let mut probe = probe.subscribe();
-    let heard = probe.wait_for(|probe| probe.heard.is_some()).await.ok().and_then(|probe| probe.heard);
-    match heard {
+    let at = probe.wait_for(|probe| probe.echoed_at.is_some()).await.ok().and_then(|probe| probe.echoed_at);
+    match at {
         Some(at) => at,
         None => std::future::pending().await,
     }

@@ -1,5 +1,5 @@
-//! Why a LISTEN session ended, or did not begin. Told to the log only: the link says it to
-//! everybody else.
+//! Why a LISTEN session ended, or did not begin. For the log only: everything else sees the state
+//! of the link.
 
 use std::time::Duration;
 
@@ -44,9 +44,9 @@ impl Lost {
 
 pub(super) async fn answered<T>(
     within: Duration,
-    asked: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    statement: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, Lost> {
-    Ok(timeout(within, asked).await.map_err(|_| Lost::Silent(within))??)
+    Ok(timeout(within, statement).await.map_err(|_| Lost::Silent(within))??)
 }
 
 #[cfg(test)]
@@ -54,9 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_behind_a_pooler_is_told_what_to_give() {
-        let told = Lost::Pooler(None).to_string();
+    fn the_error_behind_a_pooler_says_what_to_do() {
+        let text = Lost::Pooler(None).to_string();
 
-        assert!(told.contains("transaction pooler") && told.contains("direct URL for LISTEN"), "{told}");
+        assert!(text.contains("transaction pooler") && text.contains("direct URL for LISTEN"), "{text}");
     }
 }

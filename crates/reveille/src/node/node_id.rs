@@ -1,11 +1,11 @@
-//! Which process is which.
+//! The id of a process.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 
-/// A number that no other process has; new with every start, so that nobody inherits a dead one's
-/// name.
+/// A number that no other process has; new with every start, so that no process inherits the id of
+/// a dead one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(i64);
 

@@ -1,8 +1,7 @@
-//! The sources of work that are registered, and what they know of the link.
+//! The sources of work that are registered, and the state of the link that each one is given.
 //!
-//! Promises that each source ends up knowing the link as it is, and that nobody's code (a source,
-//! an observer behind it) runs under a lock of ours: it may ask for the link, register, or
-//! announce.
+//! Promises that each source ends up with the present state of the link, and that no code of a
+//! source or an observer runs under a lock of ours: it may ask for the link, register, or announce.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,8 +32,8 @@ pub(super) struct Roster {
 #[derive(Debug)]
 struct Known {
     link: Link,
-    /// Sources whose survey fails, and since when. A hint lost to them is found by no heartbeat, so
-    /// that they must watch.
+    /// Sources whose survey fails, and since when. No heartbeat finds a hint they missed, so they
+    /// must poll.
     unsurveyed: BTreeMap<SourceNumber, Instant>,
 }
 
@@ -44,12 +43,12 @@ impl Roster {
         Self { entries: RwLock::default(), numbers: AtomicU64::new(0), known: Mutex::new(known) }
     }
 
-    /// Adds a source, which learns how the link is. Returns the number to remove it by.
+    /// Adds a source and gives it the state of the link. Returns the number to remove it by.
     pub(super) fn add(&self, source: Arc<dyn AnySource>) -> SourceNumber {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let entry = Entry { number, source };
         self.entries.write().unwrap_or_else(PoisonError::into_inner).push(entry.clone());
-        self.tell_link(&entry);
+        self.pass_link(&entry);
         number
     }
 
@@ -62,10 +61,10 @@ impl Roster {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Calls `ring` for every source of that name: two dispatchers of one kind may share a process.
-    pub(super) fn named(&self, name: &str, ring: impl Fn(&dyn AnySource)) {
+    /// Calls `wake` for every source of that name: two dispatchers of one kind may share a process.
+    pub(super) fn named(&self, name: &str, wake: impl Fn(&dyn AnySource)) {
         for Entry { source, .. } in self.entries().iter().filter(|entry| entry.source.name() == name) {
-            ring(source.as_ref());
+            wake(source.as_ref());
         }
     }
 
@@ -75,14 +74,14 @@ impl Roster {
 
     pub(super) fn set_link(&self, link: Link) {
         self.known().link = link;
-        self.entries().iter().for_each(|entry| self.tell_link(entry));
+        self.entries().iter().for_each(|entry| self.pass_link(entry));
     }
 
     pub(super) fn link(&self) -> Link {
         self.known().link
     }
 
-    /// The heartbeat could not ask about this source, or can again.
+    /// The heartbeat could not survey this source, or can again.
     pub(super) fn set_surveyed(&self, entry: &Entry, surveyed: bool, now: Instant) {
         let mut known = self.known();
         if surveyed {
@@ -91,16 +90,16 @@ impl Roster {
             known.unsurveyed.entry(entry.number).or_insert(now);
         }
         drop(known);
-        self.tell_link(entry);
+        self.pass_link(entry);
     }
 
-    /// Of two who tell, the later may have read the earlier link; so each looks again after it has
-    /// told.
-    fn tell_link(&self, entry: &Entry) {
+    /// Gives a source the state of the link. Of two callers at once, the later may have read the
+    /// earlier state, so each reads the state again afterwards.
+    fn pass_link(&self, entry: &Entry) {
         loop {
-            let told = self.known().link_of(entry.number);
-            entry.source.set_link(told);
-            if self.known().link_of(entry.number) == told {
+            let passed = self.known().link_of(entry.number);
+            entry.source.set_link(passed);
+            if self.known().link_of(entry.number) == passed {
                 return;
             }
         }

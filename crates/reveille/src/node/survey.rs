@@ -1,4 +1,4 @@
-//! What the heartbeat asks about a source of work, and how that becomes part of one statement.
+//! The survey of a source of work, and how it becomes part of the heartbeat's statement.
 //!
 //! Next: [`super::heartbeat`].
 
@@ -14,7 +14,7 @@ use crate::database::statement::body;
 /// such as `{queues}`; it answers with `ordinal bigint`, the place of a key in these arrays
 /// (`unnest({queues}) with ordinality`), and with `due_s double precision`: the seconds, by the
 /// database's clock, until the key's next row is ready; negative for how long it has been ready.
-/// `{horizon}` stands for how many seconds ahead to look, `{schema}` for the schema. Keys without
+/// `{horizon}` stands for how many seconds ahead to read, `{schema}` for the schema. Keys without
 /// ready or coming work are left out. Must be cheap: it is the whole idle load.
 #[derive(Debug, Clone)]
 pub struct Survey {

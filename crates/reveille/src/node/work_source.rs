@@ -1,9 +1,9 @@
-//! Where work can be: a table of messages, of jobs, of orchestrations, or one of your own.
+//! A source of work: a table of messages, of jobs, of orchestrations, or one of your own.
 //!
-//! Owns the seam between the engine and what it wakes for. The engine knows no table: a source has
-//! a name that is the same on every node, a hub in which its keys are waited for, a survey that the
-//! heartbeat asks, and its own type for what an announcement is about. Keys never become text; a
-//! hint does so only on its way to other nodes.
+//! Owns the seam between the engine and the tables it wakes for. The engine knows no table: a
+//! source has a name that is the same on every node, a hub in which consumers wait for its keys, a
+//! survey for the heartbeat, and its own type of hint. Keys never become text; a hint does so only
+//! on its way to other nodes.
 //!
 //! Next: [`super::hub_source`], the source for one hub and keys of one column; [`super::listener`],
 //! which wakes sources.
@@ -16,22 +16,22 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::survey::Survey;
 
-/// A source of work, as listener and heartbeat see it. [`HubSource`](super::HubSource) is one for
-/// any hub.
+/// A source of work, as listener and heartbeat see it. [`HubSource`](super::HubSource) makes one
+/// of a hub.
 pub trait WorkSource: Debug + Send + Sync + 'static {
-    /// What one waits for. Ordered, so that a heartbeat which cannot ask about all keys goes on
+    /// What consumers wait for. Ordered, so that a heartbeat which cannot survey all keys goes on
     /// where it stopped.
     type Key: Key + Ord;
     /// What an announcement is about: a key, or something that concerns several.
     type Hint: Hint;
 
-    /// Its name in hints: the same on every node. Letters, digits, `_` and `-`.
+    /// The name of the source in hints: the same on every node. Letters, digits, `_` and `-`.
     fn name(&self) -> &str;
 
-    /// Where its keys are waited for.
+    /// The hub in which consumers wait for its keys.
     fn hub(&self) -> &Hub<Self::Key>;
 
-    /// What the heartbeat asks about this source.
+    /// The statement by which the heartbeat finds ready and coming work of this source.
     fn survey(&self) -> &Survey;
 
     /// The keys as the parameters of the survey: arrays of the same length, one for each column of
@@ -60,7 +60,7 @@ pub trait WorkSource: Debug + Send + Sync + 'static {
         self.hub().set_due(key.clone(), DueSource::Heartbeat, delay);
     }
 
-    /// How the link is.
+    /// The state of the link has changed.
     fn set_link(&self, link: Link) {
         self.hub().set_link(link);
     }
@@ -73,8 +73,8 @@ pub trait Hint: Debug + Send + Sync + 'static {
     /// is announced as "every key of the source"; prefer ids.
     fn to_text(&self) -> String;
 
-    /// The other way round. `None` for what is no hint, and then every key is woken: a notification
-    /// is untrusted, but a node of a later version may announce what this one cannot read.
+    /// Reads such a text. `None` for a text that is no hint, and then every key is woken: a
+    /// notification is untrusted, but a later version may announce what this one cannot read.
     fn from_text(text: &str) -> Option<Self>
     where
         Self: Sized;

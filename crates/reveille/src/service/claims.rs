@@ -1,8 +1,8 @@
-//! How a service claims for everybody who waits: hub, dispatcher and registration.
+//! How a service claims for all its demands: hub, dispatcher and registration.
 //!
-//! Promises that all of it starts with the first demand, once: a program that only produces has
-//! neither a LISTEN connection nor a task of this. The hub's runner and the dispatcher end with the
-//! service.
+//! Promises that all three start with the first demand, once: a program that only produces has
+//! neither a LISTEN connection nor any of these tasks. The hub's runner and the dispatcher end with
+//! the service.
 //!
 //! Next: [`reveille_wake::Dispatcher`], and the source of the service.
 
@@ -15,7 +15,7 @@ use reveille_wake::{Dispatcher, DispatcherHandle, DispatcherOptions, Runner, Sou
 use super::notifier::Notifier;
 use crate::node::{Registration, WorkSource};
 
-/// The way of all demands of a service.
+/// Starts the claims of a service with its first demand.
 pub struct Claims<W: WorkSource, S: Source<Key = W::Key>> {
     notifier: Arc<Notifier<W>>,
     /// Until the first demand starts it.

@@ -1,8 +1,8 @@
 //! What the parts of a service share: the database, the tasks, and the order in which they end.
 //!
 //! Owns every task of a service. Promises that [`close`](Context::close) returns when all of them
-//! have ended: first what waits and claims, then the batchers that finish what was asked for, once
-//! nothing can ask them any more.
+//! have ended: first the tasks that wait and claim, then the batchers that finish their requests,
+//! when no task is left that can send them one.
 //!
 //! Next: [`super::notifier`].
 
@@ -59,7 +59,7 @@ impl Context {
         &self.end
     }
 
-    /// This process consumes, and so lives on: its hints can leave when they like.
+    /// Note that this process consumes. It lives on, so nothing has to wait until a hint is sent.
     pub fn serve(&self) {
         self.serves.store(true, Ordering::Relaxed);
     }
@@ -69,8 +69,8 @@ impl Context {
         self.serves.load(Ordering::Relaxed)
     }
 
-    /// A batcher of the service. One that finishes what was asked for ends after everything that
-    /// may ask.
+    /// A batcher of the service. One that finishes its requests ends after all tasks that may send
+    /// some.
     pub(crate) fn batcher<W: Work>(&self, name: &'static str, options: BatcherOptions, work: W) -> Batcher<W> {
         let (tasks, end) = match options.at_end {
             AtEnd::Refuse => (&self.tasks, &self.end),
@@ -90,7 +90,7 @@ impl Context {
         self.batchers.wait().await;
     }
 
-    /// Begins the end without waiting for it: the last user of the service is gone.
+    /// Ends all tasks without waiting for them: the last user of the service is gone.
     pub fn abandon(&self) {
         self.end.cancel();
         self.batchers_end.cancel();

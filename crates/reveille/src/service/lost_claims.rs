@@ -1,10 +1,12 @@
-//! What was claimed and reached nobody goes back, as if it had not been claimed.
+//! Lost claims are given back: work that was claimed and reached no consumer is free again, as if
+//! it had not been claimed.
 //!
-//! A claim round that fails, is given up, or whose answer is lost may have claimed: the server
-//! knows, under the nonces of the claim. They are noted before the claim is sent and struck off
-//! when its rows are in hand; what is left is given back as soon as the server can be reached, and
-//! again a little later, because a claim that was on its way when the connection broke may take
-//! effect after the first time. Beyond that the end of the lease is what remains.
+//! A claim round that fails, is given up, or whose answer is lost may have claimed. The rows carry
+//! the nonces of the claim: the nonces are noted before the claim is sent and removed when its rows
+//! have arrived. Claims under the remaining nonces are given back as soon as the server can be
+//! reached, and again a little later, because a claim that was on its way when the connection broke
+//! may take effect after the first time. After the last attempt only the end of the lease frees
+//! them.
 
 use std::sync::Arc;
 
@@ -15,16 +17,16 @@ use super::context::Context;
 use crate::database::DatabaseError;
 use crate::database::pauses::GIVE_BACK;
 
-/// After so many answers that there is nothing to give back, there is not: a draining worker waits
-/// for this.
+/// After so many empty answers we take it that nothing was claimed: a draining worker waits for
+/// this.
 const EMPTY_ANSWERS: usize = 5;
 
 /// How a service gives claims back.
 pub(crate) trait GiveBack: Send + Sync + 'static {
-    /// What a claim was sent with.
+    /// The mark that a claim puts on its rows.
     type Nonce: Send + Sync + 'static;
 
-    /// Gives back what is claimed under these nonces, and wakes for it.
+    /// Gives back the claims under these nonces, and wakes their keys.
     fn give_back(&self, nonces: &[Self::Nonce]) -> impl Future<Output = Result<Given, DatabaseError>> + Send;
 }
 
@@ -34,15 +36,15 @@ pub(crate) enum Given {
     Nothing,
     /// Claims of some statements; others may yet take effect.
     Some,
-    /// All that can have been claimed.
+    /// Every claim that these nonces can have made.
     All,
 }
 
-/// A claim that was sent. Dropped before it is [in hand](Self::in_hand_but), what it claimed is
-/// given back.
+/// A claim that was sent. When it is dropped before [`in_hand_but`](Self::in_hand_but), it is given
+/// back.
 pub(crate) struct SentClaim<G: GiveBack> {
     context: Arc<Context>,
-    /// Taken when the claim ends.
+    /// Taken when this is dropped.
     sent: Option<Sent<G>>,
 }
 
@@ -52,12 +54,12 @@ struct Sent<G: GiveBack> {
 }
 
 impl<G: GiveBack> SentClaim<G> {
-    /// About to be sent under these nonces.
+    /// A claim that is about to be sent under these nonces.
     pub(crate) fn new(context: &Arc<Context>, way: G, nonces: Vec<G::Nonce>) -> Self {
         Self { context: Arc::clone(context), sent: Some(Sent { way, nonces }) }
     }
 
-    /// Every row is in hand but those that were claimed under these nonces.
+    /// Every row has arrived but those that were claimed under the nonces `left`.
     pub(crate) fn in_hand_but(mut self, left: Vec<G::Nonce>) {
         if let Some(sent) = &mut self.sent {
             sent.nonces = left;
@@ -75,9 +77,9 @@ impl<G: GiveBack> Drop for SentClaim<G> {
 }
 
 impl<G: GiveBack> Sent<G> {
-    /// Until everything was given back, or until there was nothing to give back often enough; after
-    /// some claims, one further answer is enough. At the end of the service it is tried once more,
-    /// unless it succeeded before.
+    /// Tries until everything was given back, or until enough answers were empty; after an answer
+    /// with some claims, one further answer is enough. At the end of the service it tries once
+    /// more, unless an attempt has succeeded.
     async fn give_back(self, end: &CancellationToken) {
         let (mut answers, mut enough, mut some_until) = (0, EMPTY_ANSWERS, None);
         for pause in GIVE_BACK {
@@ -87,7 +89,7 @@ impl<G: GiveBack> Sent<G> {
             }
             match self.way.give_back(&self.nonces).await {
                 Ok(given) => {
-                    debug!(?given, "asked for claims whose answer was lost");
+                    debug!(?given, "tried to give back lost claims");
                     answers += 1;
                     enough = match given {
                         Given::Nothing => enough,
@@ -95,7 +97,7 @@ impl<G: GiveBack> Sent<G> {
                         Given::All => answers,
                     };
                 }
-                Err(error) => warn!(%error, "could not give back claims whose answer was lost, trying again"),
+                Err(error) => warn!(%error, "could not give back lost claims, trying again"),
             }
             if answers >= enough || end.is_cancelled() {
                 return;
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_given_back_whole_is_not_asked_for_again() {
+    async fn claims_that_were_all_given_back_are_not_tried_again() {
         let end = CancellationToken::new();
 
         assert_eq!(attempts([Ok(Given::All)], &end).await, [0]);
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_some_claims_one_more_answer_is_waited_for_and_five_when_there_were_none() {
+    async fn one_more_attempt_follows_some_claims_and_five_attempts_are_made_for_none() {
         let end = CancellationToken::new();
         let late = [Ok(Given::Nothing), Ok(Given::Nothing), Ok(Given::Nothing), Ok(Given::Nothing), Ok(Given::Some)];
 

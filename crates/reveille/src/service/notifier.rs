@@ -1,10 +1,10 @@
-//! Announces committed work of one source: here at once, elsewhere through the broadcaster.
+//! Announces committed work of one source: in this process at once, to other nodes through the
+//! broadcaster.
 //!
 //! Promises that every source of the same name and type in this process is woken with the value
 //! itself, before the broadcaster makes text of it for other nodes; that of several leases of one
-//! kind the soonest end is announced, once; and that a program which only produces does not exit
-//! before its hints have left. A service without notifications wakes its own source and nothing
-//! else.
+//! hint only the soonest end is announced, once; and that a program which only produces does not
+//! exit before its hints have left. A service without notifications wakes its own source only.
 //!
 //! Next: [`super::claims`], and [`crate::node::Broadcaster`] for other nodes.
 
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::context::Context;
 use crate::node::{Broadcaster, Registration, WorkSource};
 
-/// More lease ends than this are not remembered; what is forgotten is announced once more.
+/// Lease ends that are remembered; a forgotten one is announced once more.
 const LEASE_ENDS_MAX: usize = 10_000;
 
 /// Announces committed work of one source.
@@ -48,7 +48,7 @@ where
         Self { context, source, broadcaster: None, lease_ends: Mutex::default() }
     }
 
-    /// There may be work now.
+    /// Announces that there may be work now.
     pub fn announce(&self, hint: &W::Hint, cause: Cause) {
         match &self.broadcaster {
             Some(broadcaster) => broadcaster.announce(self.source.name(), hint, cause),
@@ -56,7 +56,7 @@ where
         }
     }
 
-    /// There will be work after `delay`: a schedule, a retry.
+    /// Announces that there will be work after `delay`: a schedule, a retry.
     pub fn announce_after(&self, hint: &W::Hint, delay: Duration) {
         match &self.broadcaster {
             Some(broadcaster) => broadcaster.announce_after(self.source.name(), hint, delay),
@@ -64,8 +64,8 @@ where
         }
     }
 
-    /// A lease was made that ends after `lease`: if its holder dies, others must claim then. One
-    /// announcement at a time is enough for a hint, because the claim round at that time learns of
+    /// Announces the end of a lease that was just made: if its holder dies, others must claim then.
+    /// One announcement at a time is enough for a hint, because the claim round at that time reads
     /// the next end.
     pub fn leased(&self, hint: &W::Hint, lease: Duration) {
         let announces = self.lease_ends.lock().unwrap_or_else(PoisonError::into_inner).announces(hint, lease);
@@ -81,15 +81,16 @@ where
         }
     }
 
-    /// A program that only produces may exit right after: its hints leave first.
+    /// Waits until every hint has been sent, if this process only produces: it may exit right
+    /// after.
     pub async fn flush_if_alone(&self) {
         if !self.context.serves() {
             self.flush().await;
         }
     }
 
-    /// From here on hints and heartbeats wake the source. Without notifications nothing does, for a
-    /// heartbeat proves its link by a notification to itself.
+    /// From here on hints and heartbeats wake the source. Without notifications neither does, since
+    /// a heartbeat proves its link by a notification to itself.
     pub(super) fn register(&self) -> Option<Registration> {
         if self.broadcaster.is_some() {
             return Some(self.context.database().register(Arc::clone(&self.source)));
@@ -116,7 +117,7 @@ impl<W: WorkSource> fmt::Debug for Notifier<W> {
     }
 }
 
-/// Until when the end of a lease has been announced.
+/// The lease ends that were announced, one for each hint.
 struct LeaseEnds<H> {
     ends: HashMap<H, Instant>,
 }
@@ -128,7 +129,7 @@ impl<H> Default for LeaseEnds<H> {
 }
 
 impl<H: Clone + Eq + Hash> LeaseEnds<H> {
-    /// Whether the end of this lease is worth announcing: no earlier one is, that is still to come.
+    /// Whether the end of this lease must be announced: not if an earlier end is still to come.
     fn announces(&mut self, hint: &H, lease: Duration) -> bool {
         let now = Instant::now();
         let until = now.checked_add(lease);

@@ -1,6 +1,6 @@
 //! Regular housekeeping of a service.
 //!
-//! Every process comes by now and then; rows that another has in hand are skipped, so that no
+//! Every process runs a round now and then and skips rows that another process has locked, so no
 //! process leads and none waits. Knows no table: a round is a closure of the service.
 
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::time::sleep;
 
 use super::context::Context;
 
-/// The pause before a round that did not come to its end goes on.
+/// The pause after a round that did not finish.
 const SOON: Duration = Duration::from_secs(1);
 
-/// When the next round is.
+/// When the next round begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// There is more to do.
@@ -42,7 +42,7 @@ where
     });
 }
 
-/// Without jitter, processes that started together would all come for the same rows.
+/// Without jitter, processes that started together would all work on the same rows.
 fn jittered(interval: Duration) -> Duration {
     interval.mul_f64(0.75 + fastrand::f64() / 2.0)
 }

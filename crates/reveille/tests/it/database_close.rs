@@ -1,4 +1,4 @@
-//! Closing: nothing stays behind, what is in flight is answered, and later callers are told.
+//! Closing: nothing stays behind, what is in flight is answered, and later callers get an error.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ static SLOW: Statement = Statement { name: "test/slow", sql: "select pg_sleep(0.
 static ENDLESS: Statement = Statement { name: "test/endless", sql: "select pg_sleep(600)::text", types: &[] };
 
 #[tokio::test]
-async fn closing_ends_every_session_also_those_that_lanes_hold() {
+async fn closing_ends_every_session_also_those_that_batchers_hold() {
     let db = TestDatabase::empty().await;
     let database = soon(Database::connect(options(&db))).await.unwrap();
     let batchers = [
@@ -33,10 +33,10 @@ async fn closing_ends_every_session_also_those_that_lanes_hold() {
 async fn what_is_in_flight_is_answered_before_the_close_ends() {
     let db = TestDatabase::empty().await;
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
+    let connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
     let admin = db.client().await;
     let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(async move { batcher.query(&SLOW, &[]).await });
+    tasks.spawn(async move { connection.query(&SLOW, &[]).await });
     let running =
         "select count(*) from pg_stat_activity where query like '%pg_sleep(0.5)%' and pid <> pg_backend_pid()";
     until("the statement runs", async || admin.query_one(running, &[]).await.unwrap().get::<_, i64>(0) > 0).await;
@@ -50,9 +50,9 @@ async fn what_is_in_flight_is_answered_before_the_close_ends() {
 async fn a_statement_that_does_not_end_holds_up_the_close_for_five_seconds_only() {
     let db = TestDatabase::empty().await;
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
+    let connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
     let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(async move { batcher.query(&ENDLESS, &[]).await });
+    tasks.spawn(async move { connection.query(&ENDLESS, &[]).await });
     tokio::task::yield_now().await;
     let begun = Instant::now();
 

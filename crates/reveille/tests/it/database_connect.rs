@@ -10,14 +10,14 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::support::cluster::{Cluster, Setup, free_port};
-use crate::support::{options, sessions, soon, told, until};
+use crate::support::{options, sessions, soon, until, with_causes};
 
 async fn refused(options: DatabaseOptions) -> DatabaseError {
     soon(Database::connect(options)).await.expect_err("must be refused")
 }
 
 #[tokio::test]
-async fn a_host_where_nobody_listens_is_named() {
+async fn a_host_without_a_server_is_named() {
     let port = free_port();
 
     let error = refused(DatabaseOptions::new(format!("host=127.0.0.1 port={port} user=me"))).await;
@@ -25,7 +25,7 @@ async fn a_host_where_nobody_listens_is_named() {
     assert!(matches!(error, DatabaseError::Unreachable { .. }), "{error:?}");
     assert!(error.is_transient());
     assert_eq!(
-        told(&error),
+        with_causes(&error),
         format!(
             "could not reach PostgreSQL at 127.0.0.1:{port}: check that it runs and that host and port are right: \
              Connection refused (os error 111)"
@@ -43,7 +43,7 @@ async fn a_host_that_accepts_and_says_nothing_is_given_up_in_time() {
     let error = refused(options.connect_timeout(Duration::from_millis(300))).await;
 
     assert!(matches!(error, DatabaseError::Unreachable { .. }), "{error:?}");
-    assert!(told(&error).ends_with("no answer within 300ms"), "{}", told(&error));
+    assert!(with_causes(&error).ends_with("no answer within 300ms"), "{}", with_causes(&error));
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
 
@@ -68,7 +68,7 @@ async fn a_wrong_or_missing_password_is_a_refused_login_and_is_not_repeated() {
 
         assert!(matches!(&error, DatabaseError::Refused { user, .. } if user == "app"), "{error:?}");
         assert!(!error.is_transient());
-        assert!(!format!("{error:?} {}", told(&error)).contains("hush"));
+        assert!(!format!("{error:?} {}", with_causes(&error)).contains("hush"));
     }
     let right = DatabaseOptions::new(cluster.tcp("host=127.0.0.1 user=app password=right"));
     soon(Database::connect(right)).await.unwrap().close().await;
@@ -104,7 +104,7 @@ fn in_order(first: &Cluster, last: &Cluster) -> String {
 
 static WRITE: Statement = Statement { name: "test/write", sql: "create table public.written ()", types: &[] };
 
-/// Of all hosts the last has the last word, and it says that it accepts no writes: for a moment, in
+/// The error of the last host counts, and it says that the host accepts no writes: for a moment, in
 /// a failover.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_waits_for_a_standby_at_the_end_of_the_list_to_be_promoted() {
@@ -151,7 +151,7 @@ async fn unusable_options_are_refused_before_anything_is_tried() {
 }
 
 #[tokio::test]
-async fn a_role_without_rights_is_told_which_right_it_lacks() {
+async fn the_error_for_a_role_without_rights_names_the_right_it_lacks() {
     let db = TestDatabase::empty().await;
     let role = format!("r{}", db.name());
     let admin = db.client().await;
@@ -162,7 +162,7 @@ async fn a_role_without_rights_is_told_which_right_it_lacks() {
     let error = soon(database.migrate()).await.unwrap_err();
 
     assert!(matches!(&error, DatabaseError::Permission { user, .. } if *user == role), "{error:?}");
-    assert!(told(&error).contains("permission denied for database"), "{}", told(&error));
+    assert!(with_causes(&error).contains("permission denied for database"), "{}", with_causes(&error));
     database.close().await;
 }
 
@@ -206,9 +206,9 @@ async fn sessions_carry_their_limits_their_isolation_and_their_purpose() {
     admin.batch_execute(&serializable).await.unwrap();
     let chosen = options(&db).statement_timeout(Duration::from_millis(1234)).application_name("shop");
     let database = soon(Database::connect(chosen)).await.unwrap();
-    let batcher = database.connection(reveille::database::Purpose::Dedicated("push")).await.unwrap();
+    let connection = database.connection(reveille::database::Purpose::Dedicated("push")).await.unwrap();
 
-    let rows = batcher.query(&SETTINGS, &[]).await.unwrap();
+    let rows = connection.query(&SETTINGS, &[]).await.unwrap();
 
     let settings: Vec<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     let expected = [

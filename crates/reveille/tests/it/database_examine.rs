@@ -28,7 +28,7 @@ async fn a_healthy_database_has_facts_and_no_failure() {
     for name in ["postgres", "schema", "listen", "clock", "xmin", "notify queue", "connections", "stranded"] {
         assert_eq!(finding(&examination, name).verdict, Verdict::Ok, "{:?}", finding(&examination, name));
     }
-    // The tests' clusters run without fsync, which is worth a word.
+    // The tests' clusters run without fsync, which is a warning.
     assert_eq!(finding(&examination, "durability").verdict, Verdict::Warn);
     assert!(database.warnings().contains(&Warning::FsyncOff));
     assert_eq!(examination.verdict(), Verdict::Warn);
@@ -46,7 +46,7 @@ async fn a_missing_schema_and_too_few_connections_are_failures_with_a_remedy() {
     assert_eq!((schema.verdict, schema.remedy.as_str()), (Verdict::Fail, "run `reveille migrate up`"));
     assert_eq!(finding(&examination, "connections").verdict, Verdict::Fail);
     assert!(!finding(&examination, "connections").remedy.is_empty());
-    assert!(examination.findings.iter().all(|finding| finding.name != "stranded"), "there is nothing to ask");
+    assert!(examination.findings.iter().all(|finding| finding.name != "stranded"), "there is nothing to check");
     database.close().await;
 }
 
@@ -59,7 +59,7 @@ async fn a_way_for_listen_that_leads_to_silence_is_found_within_seconds() {
 
     let options = ExamineOptions::default();
     let examining = tokio::time::timeout(Duration::from_secs(8), database.examine(&options));
-    let examination = examining.await.expect("each question has an end of its own");
+    let examination = examining.await.expect("each check has an end of its own");
 
     assert_eq!(finding(&examination, "listen").sentence, "no answer within 5s");
     assert_eq!(finding(&examination, "connections").verdict, Verdict::Ok);
@@ -67,7 +67,7 @@ async fn a_way_for_listen_that_leads_to_silence_is_found_within_seconds() {
 }
 
 #[tokio::test]
-async fn whoever_holds_a_snapshot_is_named() {
+async fn the_holder_of_a_snapshot_is_named() {
     let db = TestDatabase::empty().await;
     let database = migrated(options(&db)).await;
     let holder = reveille_testkit::connect(&format!("{} application_name=dawdler", db.url())).await;
@@ -83,7 +83,7 @@ async fn whoever_holds_a_snapshot_is_named() {
 }
 
 #[tokio::test]
-async fn messages_that_nothing_tells_of_are_a_failure() {
+async fn messages_that_no_consumer_is_woken_for_are_a_failure() {
     let db = TestDatabase::empty().await;
     let database = migrated(options(&db)).await;
     let client = db.client().await;
@@ -107,7 +107,7 @@ async fn messages_that_nothing_tells_of_are_a_failure() {
 
 /// A lock stands for tables that are too large to be read in time.
 #[tokio::test]
-async fn what_takes_too_long_to_read_is_said_and_no_failure() {
+async fn a_check_that_takes_too_long_is_a_warning_and_no_failure() {
     let db = TestDatabase::empty().await;
     let database = migrated(options(&db)).await;
     let mut holder = db.client().await;

@@ -8,7 +8,7 @@ use reveille::database::{
 };
 use reveille_testkit::TestDatabase;
 
-use crate::support::{migrated, options, soon, told, until};
+use crate::support::{migrated, options, soon, until, with_causes};
 
 static VERSION: Statement = Statement { name: "test/version", sql: "select {schema}.version()", types: &[] };
 
@@ -179,9 +179,9 @@ async fn asking_where_a_schema_stands_has_an_end_when_the_server_falls_silent() 
         proxy.half_open();
     };
 
-    let (asked, ()) = tokio::join!(soon(database.schema_status()), silence);
+    let (status, ()) = tokio::join!(soon(database.schema_status()), silence);
 
-    assert!(matches!(asked, Err(DatabaseError::Timeout { cause: None, .. })), "{asked:?}");
+    assert!(matches!(status, Err(DatabaseError::Timeout { cause: None, .. })), "{status:?}");
     database.close().await;
 }
 
@@ -250,7 +250,7 @@ async fn uninstall_refuses_when_others_depend_on_ours() {
 
     let error = soon(database.uninstall(Uninstall::Carefully)).await.unwrap_err();
 
-    assert!(told(&error).contains("view public.outside"), "{}", told(&error));
+    assert!(with_causes(&error).contains("view public.outside"), "{}", with_causes(&error));
     database.check_schema().await.unwrap();
     soon(database.uninstall(Uninstall::Forced)).await.unwrap();
     database.close().await;

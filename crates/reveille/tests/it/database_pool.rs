@@ -1,4 +1,4 @@
-//! The shared connections: whoever borrows one gets it free of what others left on it.
+//! The shared connections: a caller gets one free of what others left on it.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn next_caller_is_answered(mode: StatementMode, leave_behind: impl AsyncFn
 
     let answered = timeout(Duration::from_secs(5), async { database.acquire().await?.query_opt(&ONE, &[]).await });
 
-    assert!(answered.await.expect("nobody's statement is waited for").unwrap().is_some(), "{mode:?}");
+    assert!(answered.await.expect("no earlier statement is waited for").unwrap().is_some(), "{mode:?}");
     let admin = db.client().await;
     let asleep = "select count(*) from pg_stat_activity where datname = current_database() and query like '%600%' \
                   and state = 'active' and pid <> pg_backend_pid()";
@@ -54,8 +54,7 @@ async fn a_transaction_that_was_given_up_is_not_waited_for_by_the_next_caller() 
     .await;
 }
 
-/// A server that was demoted may keep its sessions: whoever stayed on one would be refused for
-/// ever.
+/// A server that was demoted may keep its sessions: a caller on one would be refused for ever.
 #[tokio::test]
 async fn a_session_that_accepts_no_writes_any_more_is_replaced() {
     for mode in [StatementMode::Direct, StatementMode::Pooled] {

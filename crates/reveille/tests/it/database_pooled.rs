@@ -50,10 +50,10 @@ async fn thousands_of_statements_through_a_pooler_all_succeed_and_leak_no_settin
     // Others share the same server sessions meanwhile, and must find them as the server made them.
     let as_made = settings(&admin).await;
     let other = reveille_testkit::connect(&pooler.url()).await;
-    let mut looked = 0;
+    let mut checks = 0;
     while !tasks.is_empty() {
         assert_eq!(settings(&other).await, as_made);
-        looked += 1;
+        checks += 1;
         while let Some(finished) = tasks.try_join_next() {
             finished.unwrap();
         }
@@ -61,7 +61,7 @@ async fn thousands_of_statements_through_a_pooler_all_succeed_and_leak_no_settin
 
     let bumped: i64 = admin.query_one("select count(*) from bumped", &[]).await.unwrap().get(0);
     assert_eq!(bumped, 16 * 250);
-    assert!(looked > 10, "{looked}");
+    assert!(checks > 10, "{checks}");
     database.close().await;
 }
 

@@ -46,7 +46,7 @@ async fn it_is_refused_by_migrate_and_by_the_check_and_stays_as_it_was() {
     database.close().await;
 }
 
-/// Also by somebody whose psql goes on after an error.
+/// Also with a psql that goes on after an error.
 #[tokio::test]
 async fn the_printed_script_leaves_it_as_it_was() {
     let db = retired().await;
@@ -65,7 +65,7 @@ async fn the_printed_script_leaves_it_as_it_was() {
 }
 
 #[tokio::test]
-async fn it_can_be_removed_and_made_anew() {
+async fn it_can_be_removed_and_created_again() {
     let db = retired().await;
     let database = soon(Database::connect_to_any_schema(options(&db))).await.unwrap();
 

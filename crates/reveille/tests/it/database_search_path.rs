@@ -1,7 +1,7 @@
-//! A function that somebody else put into `public` never runs as us, whatever its name.
+//! A function that another role put into `public` never runs as us, whatever its name.
 //!
-//! PostgreSQL prefers a function that fits exactly to one of `pg_catalog` that fits any array:
-//! whoever may create in `public` could make a caller run code, if names were looked up there.
+//! PostgreSQL prefers a function that fits exactly to one of `pg_catalog` that fits any array: any
+//! role that may create in `public` could make a caller run code, if names were looked up there.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const TYPES: [&str; 10] =
 /// Puts functions and operators into `public` that fit better than those of `pg_catalog`, and count
 /// their calls: a sequence keeps the count of a transaction that is rolled back.
 async fn plant(client: &Client) {
-    let mut sql = String::from("create sequence public.heard;");
+    let mut sql = String::from("create sequence public.called;");
     for of in TYPES {
         let functions = [
             ("unnest", format!("a {of}[]"), format!("setof {of}"), "return query select pg_catalog.unnest(a)"),
@@ -36,7 +36,7 @@ async fn plant(client: &Client) {
             let _ = write!(
                 sql,
                 "create function public.{name}({arguments}) returns {result} language plpgsql as $$ begin
-                   perform pg_catalog.nextval('public.heard'); {body}; end $$;"
+                   perform pg_catalog.nextval('public.called'); {body}; end $$;"
             );
         }
         let _ = write!(
@@ -49,8 +49,8 @@ async fn plant(client: &Client) {
 }
 
 /// How often one of them ran.
-async fn heard(client: &Client) -> i64 {
-    let called = "select coalesce(pg_catalog.pg_sequence_last_value('public.heard'), 0)";
+async fn calls(client: &Client) -> i64 {
+    let called = "select coalesce(pg_catalog.pg_sequence_last_value('public.called'), 0)";
     client.query_one(called, &[]).await.unwrap().get(0)
 }
 
@@ -77,8 +77,8 @@ async fn push_pop_and_acknowledge(database: &Database) {
 
 async fn enqueue_claim_and_settle(database: &Database) {
     let events = Events::new();
-    let told = events.clone();
-    let observer = Arc::new(move |event: &JobEvent| told.record(event.clone()));
+    let recorded = events.clone();
+    let observer = Arc::new(move |event: &JobEvent| recorded.record(event.clone()));
     let jobs = Jobs::open(database, JobsOptions::default().observer(observer));
     let worker = Worker::builder(&jobs)
         .handler::<Value, _>("ok", |_, _: Job| async {})
@@ -113,13 +113,13 @@ async fn in_transactions_of_the_caller(db: &TestDatabase, database: &Database) {
 
 async fn settle_in_a_transaction_of_the_caller(db: &TestDatabase, jobs: &Jobs) {
     let done = Events::new();
-    let (told, url) = (done.clone(), db.url());
+    let (recorded, url) = (done.clone(), db.url());
     let worker = Worker::builder(jobs).handler::<Value, _>("copied", move |_, job: Job| {
-        let (told, url) = (told.clone(), url.clone());
+        let (recorded, url) = (recorded.clone(), url.clone());
         async move {
             let client = reveille_testkit::connect(&url).await;
             let settled = job.settle_in(&client, Outcome::Done).await.unwrap();
-            told.record(settled);
+            recorded.record(settled);
         }
     });
     let worker = soon(worker.start()).await.unwrap();
@@ -127,7 +127,7 @@ async fn settle_in_a_transaction_of_the_caller(db: &TestDatabase, jobs: &Jobs) {
     drop(worker);
 }
 
-/// What a program in another language says.
+/// The calls of a program in another language.
 async fn by_sql(client: &Client) {
     for sql in [
         "select reveille.push('mail', '{}'), reveille.push('mail', '{}'::json), reveille.push('mail', '{}'::jsonb)",
@@ -161,7 +161,7 @@ async fn what_others_put_into_public_is_not_run_by_a_program_with_sessions_of_it
     in_transactions_of_the_caller(&db, &database).await;
     database.close().await;
 
-    assert_eq!(heard(&client).await, 0);
+    assert_eq!(calls(&client).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,7 +177,7 @@ async fn what_others_put_into_public_is_not_run_through_a_pooler() {
     enqueue_claim_and_settle(&database).await;
     database.close().await;
 
-    assert_eq!(heard(&client).await, 0);
+    assert_eq!(calls(&client).await, 0);
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn what_others_put_into_public_is_not_run_by_functions_that_programs_call(
 
     by_sql(&client).await;
 
-    assert_eq!(heard(&client).await, 0);
+    assert_eq!(calls(&client).await, 0);
 }
 
 /// What a session calls whose path is not ours: programs in other languages, and the library in a

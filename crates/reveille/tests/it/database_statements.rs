@@ -47,7 +47,7 @@ async fn statements_whose_header_names_an_index_use_it() {
 }
 
 #[tokio::test]
-async fn the_check_of_plans_tells_a_used_index_from_an_unused_one() {
+async fn the_check_of_plans_knows_a_used_index_from_an_unused_one() {
     static BY_INDEX: Statement = Statement {
         name: "test/by_index",
         sql: "-- Find.\n-- plan: index scan using big_n\nselect m from public.big where n = $1",
@@ -73,10 +73,10 @@ async fn many_statements_share_one_connection_and_each_gets_its_own_answer() {
     let db = TestDatabase::empty().await;
     for mode in BOTH {
         let database = soon(Database::connect(options(&db).statement_mode(mode))).await.unwrap();
-        let batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
+        let connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
 
         let answers = soon(join_all((0..500_i64).map(async |n| {
-            let row = batcher.query_opt(&SUCCESSOR, &[&n]).await.unwrap().unwrap();
+            let row = connection.query_opt(&SUCCESSOR, &[&n]).await.unwrap().unwrap();
             row.get::<_, i64>(0)
         })))
         .await;
@@ -97,12 +97,12 @@ async fn tasks_that_share_a_pooled_connection_do_not_share_a_transaction() {
     let admin = db.client().await;
     admin.batch_execute("create table public.written (n int8)").await.unwrap();
     let database = soon(Database::connect(options(&db).statement_mode(StatementMode::Pooled))).await.unwrap();
-    let batcher = std::sync::Arc::new(database.connection(Purpose::Dedicated("test")).await.unwrap());
+    let connection = std::sync::Arc::new(database.connection(Purpose::Dedicated("test")).await.unwrap());
     let mut tasks = tokio::task::JoinSet::new();
 
     for n in 0..400_i64 {
-        let batcher = std::sync::Arc::clone(&batcher);
-        tasks.spawn(async move { (n, batcher.execute(&FAIL_IF_ODD, &[&n]).await) });
+        let connection = std::sync::Arc::clone(&connection);
+        tasks.spawn(async move { (n, connection.execute(&FAIL_IF_ODD, &[&n]).await) });
     }
     let results = soon(tasks.join_all()).await;
 
@@ -156,27 +156,27 @@ async fn a_statement_that_takes_too_long_is_ended_by_the_server_in_both_modes() 
 }
 
 #[tokio::test]
-async fn a_plan_that_went_stale_is_made_anew_when_asked_again() {
+async fn a_stale_plan_is_replaced_when_the_statement_is_sent_again() {
     static ALL_COLUMNS: Statement = Statement { name: "test/all", sql: "select * from public.changing", types: &[] };
     let db = TestDatabase::empty().await;
     let admin = db.client().await;
     admin.batch_execute("create table changing (a int)").await.unwrap();
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
-    batcher.query(&ALL_COLUMNS, &[]).await.unwrap();
+    let connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
+    connection.query(&ALL_COLUMNS, &[]).await.unwrap();
     admin.batch_execute("alter table changing add b text").await.unwrap();
 
-    let error = batcher.query(&ALL_COLUMNS, &[]).await.unwrap_err();
+    let error = connection.query(&ALL_COLUMNS, &[]).await.unwrap_err();
 
     assert!(error.is_transient(), "{error:?}");
-    batcher.query(&ALL_COLUMNS, &[]).await.unwrap();
+    connection.query(&ALL_COLUMNS, &[]).await.unwrap();
     database.close().await;
 }
 
-/// A plan is kept, and the table that was small when it was made may grow at any time. One slow
-/// answer, whatever made it slow, and the session looks at the sizes again.
+/// A plan is kept, and the table that was small when it was made may grow at any time. After one
+/// slow answer, whatever made it slow, the session plans by the present sizes.
 #[tokio::test]
-async fn plans_are_made_anew_after_a_slow_answer() {
+async fn plans_are_discarded_after_a_slow_answer() {
     static KNOWN: Statement = Statement {
         name: "test/known",
         sql: "select count(*) from unnest($1::int[]) as asked (n) join public.grown on grown.n = asked.n",
@@ -196,26 +196,26 @@ async fn plans_are_made_anew_after_a_slow_answer() {
         admin.batch_execute(sql).await.unwrap();
     }
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let mut batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
-    let asked: Vec<i32> = (1..=5).collect();
-    batcher.query(&KNOWN, &[&asked]).await.unwrap();
+    let mut connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
+    let wanted: Vec<i32> = (1..=5).collect();
+    connection.query(&KNOWN, &[&wanted]).await.unwrap();
     admin.batch_execute("insert into grown select generate_series(3, 50000)").await.unwrap();
 
     let mut read = Vec::new();
     for slow in [true, false] {
-        let transaction = batcher.transaction().await.unwrap();
+        let transaction = connection.transaction().await.unwrap();
         let counted = async || transaction.query_opt(&READ, &[]).await.unwrap().unwrap().get::<_, i64>(0);
         let before = counted().await;
-        transaction.query(&KNOWN, &[&asked]).await.unwrap();
+        transaction.query(&KNOWN, &[&wanted]).await.unwrap();
         read.push(counted().await - before);
         transaction.rollback().await.unwrap();
         if slow {
-            batcher.query(&SLOW, &[]).await.unwrap();
+            connection.query(&SLOW, &[]).await.unwrap();
         }
     }
 
     assert!(read[0] >= 50_000, "the plan of the small table was not kept: {read:?}");
-    assert!(read[1] <= 5, "the plan was not made anew: {read:?}");
+    assert!(read[1] <= 5, "the plan was not discarded: {read:?}");
     database.close().await;
 }
 
@@ -233,11 +233,11 @@ async fn a_server_that_restarts_under_load_is_found_again() {
             let (mut answered, mut refusals) = (0, Vec::new());
             while !*stopped.borrow() {
                 let retry = Retry::default().attempts(200);
-                let asked = retry.run(Idempotent(|| async {
+                let query = retry.run(Idempotent(|| async {
                     let connection = database.acquire().await?;
                     connection.query_opt(&SUCCESSOR, &[&n]).await
                 }));
-                match asked.await {
+                match query.await {
                     Ok(_) => answered += 1,
                     Err(error) => refusals.push(error),
                 }

@@ -4,7 +4,7 @@ use reveille::database::{Database, DatabaseError, DatabaseOptions, Warning};
 
 use crate::support::certificates::Certificates;
 use crate::support::cluster::{Cluster, Setup};
-use crate::support::{soon, told};
+use crate::support::{soon, with_causes};
 
 /// A server whose certificate is for `db.internal`, reachable at localhost.
 struct Secured {
@@ -43,12 +43,12 @@ async fn certificates_are_judged_as_the_mode_says() {
     assert!(!database.warnings().contains(&Warning::UnverifiedTls));
     database.close().await;
 
-    // The issuer is right, the name is not looked at.
+    // The issuer is right, the name is not checked.
     let database = server.connect("host=localhost sslmode=verify-ca sslrootcert=CA").await.unwrap();
     assert!(!database.warnings().contains(&Warning::UnverifiedTls));
     database.close().await;
 
-    // Nothing is looked at, and that is worth a word.
+    // Nothing is checked, and that is a warning.
     let database = server.connect("host=localhost sslmode=require").await.unwrap();
     assert!(database.warnings().contains(&Warning::UnverifiedTls));
     database.close().await;
@@ -68,7 +68,7 @@ async fn a_certificate_for_another_name_is_explained() {
              subjectAltName, or say sslmode=verify-ca"
         ),
         "{}",
-        told(&error)
+        with_causes(&error)
     );
 }
 
@@ -87,16 +87,16 @@ async fn a_certificate_of_an_unknown_issuer_is_explained() {
         assert!(
             error.to_string().contains("nobody we trust issued the server's certificate"),
             "{mode}: {}",
-            told(&error)
+            with_causes(&error)
         );
     }
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_its_own_issuer_is_believed_by_whoever_names_it() {
+async fn a_certificate_that_is_its_own_issuer_is_accepted_when_it_is_named() {
     let server = Secured::with(Certificates::of_their_own("db.internal"));
 
-    for (mode, host, believed) in [
+    for (mode, host, accepted) in [
         ("verify-full", "db.internal", true),
         ("verify-full", "elsewhere", false),
         ("verify-ca", "elsewhere", true),
@@ -104,27 +104,29 @@ async fn a_certificate_that_is_its_own_issuer_is_believed_by_whoever_names_it() 
     ] {
         let rest = format!("host={host} hostaddr=127.0.0.1 sslmode={mode} sslrootcert=CA");
         let connected = server.connect(&rest).await;
-        assert_eq!(connected.is_ok(), believed, "{mode} {host}: {connected:?}");
+        assert_eq!(connected.is_ok(), accepted, "{mode} {host}: {connected:?}");
         match connected {
             Ok(database) => database.close().await,
-            Err(error) => assert!(error.to_string().contains("for another name than elsewhere"), "{}", told(&error)),
+            Err(error) => {
+                assert!(error.to_string().contains("for another name than elsewhere"), "{}", with_causes(&error))
+            }
         }
     }
     let stranger = Certificates::of_their_own("db.internal");
     let rest =
         format!("host=db.internal hostaddr=127.0.0.1 sslmode=verify-ca sslrootcert={}", stranger.authority().display());
     let error = server.connect(&rest).await.unwrap_err();
-    assert!(error.to_string().contains("name that very certificate with sslrootcert"), "{}", told(&error));
+    assert!(error.to_string().contains("name that very certificate with sslrootcert"), "{}", with_causes(&error));
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_told_from_one_with_a_bad_certificate() {
+async fn a_server_without_tls_is_not_mistaken_for_one_with_a_bad_certificate() {
     let cluster = Cluster::new();
     let options = DatabaseOptions::new(cluster.tcp("host=127.0.0.1 user=postgres sslmode=require"));
 
     let error = soon(Database::connect(options)).await.unwrap_err();
 
-    assert!(error.to_string().contains("the server offers none: switch ssl on there"), "{}", told(&error));
+    assert!(error.to_string().contains("the server offers none: switch ssl on there"), "{}", with_causes(&error));
     let preferred = DatabaseOptions::new(cluster.tcp("host=127.0.0.1 user=postgres sslmode=prefer"));
     soon(Database::connect(preferred)).await.unwrap().close().await;
 }

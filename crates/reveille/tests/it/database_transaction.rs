@@ -31,15 +31,15 @@ async fn a_transaction_happens_whole_or_not_at_all_in_both_modes() {
     for (round, mode) in [StatementMode::Direct, StatementMode::Pooled].into_iter().enumerate() {
         let base = i64::try_from(round).unwrap() * 10;
         let database = soon(Database::connect(options(&db).statement_mode(mode))).await.unwrap();
-        let mut batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
+        let mut connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
 
-        let dropped = batcher.transaction().await.unwrap();
+        let dropped = connection.transaction().await.unwrap();
         dropped.execute(&WRITE, &[&base]).await.unwrap();
         drop(dropped);
-        let rolled_back = batcher.transaction().await.unwrap();
+        let rolled_back = connection.transaction().await.unwrap();
         rolled_back.execute(&WRITE, &[&base]).await.unwrap();
         rolled_back.rollback().await.unwrap();
-        let kept = batcher.transaction().await.unwrap();
+        let kept = connection.transaction().await.unwrap();
         kept.execute(&WRITE, &[&(base + 1)]).await.unwrap();
         kept.execute(&WRITE, &[&(base + 2)]).await.unwrap();
 
@@ -55,9 +55,9 @@ async fn a_commit_after_a_failed_statement_is_an_error_not_a_silent_rollback() {
     let db = TestDatabase::empty().await;
     table(&db).await;
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let mut batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
+    let mut connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
 
-    let transaction = batcher.transaction().await.unwrap();
+    let transaction = connection.transaction().await.unwrap();
     transaction.execute(&WRITE, &[&1_i64]).await.unwrap();
     transaction.query(&WRONG, &[]).await.unwrap_err();
 
@@ -77,18 +77,22 @@ async fn a_transaction_with_a_statement_that_was_given_up_is_not_called_committe
     table(&db).await;
     for (n, mode) in [(1_i64, StatementMode::Direct), (2, StatementMode::Pooled)] {
         let database = soon(Database::connect(options(&db).statement_mode(mode))).await.unwrap();
-        let mut batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
-        let transaction = batcher.transaction().await.unwrap();
+        let mut connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
+        let transaction = connection.transaction().await.unwrap();
         transaction.execute(&WRITE, &[&n]).await.unwrap();
 
-        // Its error comes when nobody listens; PostgreSQL then answers COMMIT with a silent
+        // Its error comes when its caller has gone; PostgreSQL then answers COMMIT with a silent
         // rollback.
         let given_up = tokio::time::timeout(Duration::from_millis(100), transaction.query(&LATER_WRONG, &[])).await;
         assert!(given_up.is_err());
 
         let outcome = soon(transaction.commit()).await;
         assert!(matches!(outcome, Err(DatabaseError::RolledBack)), "{mode:?}: {outcome:?}");
-        assert_eq!(soon(batcher.execute(&WRITE, &[&(n + 10)])).await.unwrap(), 1, "the connection is of use: {mode:?}");
+        assert_eq!(
+            soon(connection.execute(&WRITE, &[&(n + 10)])).await.unwrap(),
+            1,
+            "the connection is of use: {mode:?}"
+        );
         database.close().await;
     }
     assert_eq!(written(&db).await, 2, "only what was written outside of the transactions");
@@ -100,12 +104,12 @@ async fn a_caller_who_gives_up_while_a_transaction_begins_leaves_none_open() {
     table(&db).await;
     for (n, mode) in [(1_i64, StatementMode::Direct), (2, StatementMode::Pooled)] {
         let database = soon(Database::connect(options(&db).statement_mode(mode))).await.unwrap();
-        let mut batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
+        let mut connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
 
-        let given_up = batcher.transaction().now_or_never();
+        let given_up = connection.transaction().now_or_never();
         assert!(given_up.is_none());
         drop(given_up);
-        batcher.execute(&WRITE, &[&n]).await.unwrap();
+        connection.execute(&WRITE, &[&n]).await.unwrap();
 
         database.close().await;
         assert_eq!(written(&db).await, n, "{mode:?}");
@@ -134,9 +138,9 @@ async fn what_is_refused_at_commit_was_not_written() {
     let db = TestDatabase::empty().await;
     table(&db).await;
     let database = soon(Database::connect(options(&db))).await.unwrap();
-    let mut batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
+    let mut connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
 
-    let transaction = batcher.transaction().await.unwrap();
+    let transaction = connection.transaction().await.unwrap();
     transaction.execute(&WRITE, &[&1_i64]).await.unwrap();
     transaction.execute(&WRITE, &[&1_i64]).await.unwrap();
     let error = transaction.commit().await.unwrap_err();
@@ -152,7 +156,7 @@ enum Cut {
     BeforeTheServer,
     /// The server commits, the answer is lost.
     BeforeTheClient,
-    /// Nobody hears of anybody any more, and nobody is told.
+    /// Neither side receives anything any more, nor sees the connection end.
     Silently,
 }
 
@@ -164,8 +168,8 @@ async fn cut(how: Cut, identified: bool) -> (Result<CommitOutcome, DatabaseError
     let limits =
         DatabaseOptions::new(url).statement_timeout(Duration::from_millis(200)).connect_timeout(Duration::from_secs(1));
     let database = soon(Database::connect(limits)).await.unwrap();
-    let mut batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
-    let mut transaction = soon(batcher.transaction()).await.unwrap();
+    let mut connection = database.connection(Purpose::Dedicated("test")).await.unwrap();
+    let mut transaction = soon(connection.transaction()).await.unwrap();
     if identified {
         transaction.identify().await.unwrap();
     }
@@ -181,8 +185,8 @@ async fn cut(how: Cut, identified: bool) -> (Result<CommitOutcome, DatabaseError
         never = heal_when_asked(&proxy, how) => never,
     };
 
-    assert!(batcher.is_closed());
-    drop(batcher);
+    assert!(connection.is_closed());
+    drop(connection);
     database.close().await;
     let rows = written(&db).await;
     drop(proxy);
@@ -190,7 +194,7 @@ async fn cut(how: Cut, identified: bool) -> (Result<CommitOutcome, DatabaseError
     (outcome, rows)
 }
 
-/// The pool's connection and the lane's are open; a third one comes to cancel, a fourth to ask how
+/// The pool's connection and the test's are open; a third one comes to cancel, a fourth to ask how
 /// the commit ended.
 async fn heal_when_asked<T>(proxy: &FaultProxy, how: Cut) -> T {
     if matches!(how, Cut::Silently) {

@@ -20,11 +20,11 @@ fn program(name: &str) -> PathBuf {
     program
 }
 
-fn said(name: &str, argument: impl AsRef<std::ffi::OsStr>) -> String {
+fn output_of(name: &str, argument: impl AsRef<std::ffi::OsStr>) -> String {
     let ended = Command::new(program(name)).arg(argument).output().expect("the example starts");
-    let said = String::from_utf8(ended.stdout).expect("it speaks UTF-8");
-    assert!(ended.status.success(), "{name}: {said}{}", String::from_utf8_lossy(&ended.stderr));
-    said
+    let output = String::from_utf8(ended.stdout).expect("it speaks UTF-8");
+    assert!(ended.status.success(), "{name}: {output}{}", String::from_utf8_lossy(&ended.stderr));
+    output
 }
 
 #[test]
@@ -33,10 +33,10 @@ fn the_example_of_a_fan_out_gives_both_teams_every_order_and_one_of_them_twice()
     let open = Command::new("chmod").arg("711").arg(dir.path()).status();
     assert!(open.is_ok_and(|status| status.success()));
 
-    let said = said("ordered_fanout", dir.path());
+    let output = output_of("ordered_fanout", dir.path());
 
-    assert!(said.contains("the kitchen did 12 orders, the ledger 12"), "{said}");
-    assert_eq!(said.matches("burnt, once more").count(), 1, "{said}");
+    assert!(output.contains("the kitchen did 12 orders, the ledger 12"), "{output}");
+    assert_eq!(output.matches("burnt, once more").count(), 1, "{output}");
 }
 
 /// As often as it takes to meet the moments at which a drain can find a claim.
@@ -45,9 +45,9 @@ async fn the_first_program_of_the_documents_does_its_job_every_time_and_leaves_n
     let db = TestDatabase::empty().await;
 
     for run in 1..=10 {
-        let said = said("first_job", db.url());
+        let output = output_of("first_job", db.url());
 
-        assert!(said.starts_with("the receipt for order 7 is sent, by job "), "{said}");
+        assert!(output.starts_with("the receipt for order 7 is sent, by job "), "{output}");
         let left =
             "select (select count(*) from reveille.job), (select count(*) from reveille.job_done where state = 'done')";
         let row = db.client().await.query_one(left, &[]).await.expect("counts");
@@ -69,19 +69,19 @@ fn the_documents_show_the_first_program_as_it_is() {
 async fn the_example_of_a_greeting_says_hello() {
     let db = TestDatabase::empty().await;
 
-    let said = said("hello_jobs", db.url());
+    let output = output_of("hello_jobs", db.url());
 
-    assert!(said.starts_with("hello, world, from job "), "{said}");
+    assert!(output.starts_with("hello, world, from job "), "{output}");
 }
 
 #[tokio::test]
 async fn the_example_of_retries_ends_with_a_job_that_was_brought_back() {
     let db = TestDatabase::empty().await;
 
-    let said = said("retries_and_dead_letters", db.url());
+    let output = output_of("retries_and_dead_letters", db.url());
 
-    assert!(said.contains("the mail server does not answer") && said.contains("is dead"), "{said}");
-    assert!(said.trim_end().lines().last().is_some_and(|last| last.contains("is done")), "{said}");
+    assert!(output.contains("the mail server does not answer") && output.contains("is dead"), "{output}");
+    assert!(output.trim_end().lines().last().is_some_and(|last| last.contains("is done")), "{output}");
 }
 
 #[cfg(feature = "sqlx")]
@@ -90,9 +90,9 @@ async fn the_example_of_an_order_and_its_receipt_has_both_or_neither() {
     let db = TestDatabase::empty().await;
     let host = db.url().split('\'').nth(1).expect("its socket is quoted").replace('/', "%2F");
     // A URL, because sqlx reads nothing else.
-    let said = said("transactional_enqueue", format!("postgres://postgres@{host}/{}", db.name()));
+    let output = output_of("transactional_enqueue", format!("postgres://postgres@{host}/{}", db.name()));
 
-    let paid = said.lines().filter(|line| line.contains("is paid, and job")).count();
-    let receipts = said.lines().filter(|line| line.starts_with("receipt for order")).count();
-    assert!(paid > 0 && paid == receipts && said.contains("was not paid"), "{said}");
+    let paid = output.lines().filter(|line| line.contains("is paid, and job")).count();
+    let receipts = output.lines().filter(|line| line.starts_with("receipt for order")).count();
+    assert!(paid > 0 && paid == receipts && output.contains("was not paid"), "{output}");
 }

@@ -1,4 +1,4 @@
-//! What the tests stand on: clusters of their own, certificates, and ways to wait.
+//! Shared by the tests: clusters of their own, certificates, and ways to wait.
 
 use std::future::Future;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(crate) async fn sessions(db: &TestDatabase) -> i64 {
 }
 
 /// An error and its causes, as a person sees them.
-pub(crate) fn told(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

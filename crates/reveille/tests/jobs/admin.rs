@@ -19,7 +19,7 @@ async fn a_waiting_job_is_cancelled_at_once_and_kept_as_such() {
 }
 
 #[tokio::test]
-async fn a_scheduled_job_runs_now_when_somebody_wants_it() {
+async fn a_scheduled_job_can_be_run_now() {
     let fixture = Fixture::new().await;
     let _worker = fixture.worker().start().await.unwrap();
     let id = fixture.enqueue(job("ok").delay(NEVER)).await;
@@ -52,11 +52,11 @@ async fn dead_jobs_come_back_one_some_or_all() {
 
     let back = fixture.explain(dead[0]).await;
     assert_eq!((back.state, back.attempt, back.errors.len()), (State::Ready, 0, 1));
-    // Its fence has not begun anew.
+    // Its epoch has not been reset.
     assert_eq!(fixture.count("reveille.job where epoch = 1").await, 5);
 }
 
-/// More than one statement brings back.
+/// More jobs than one statement redrives.
 #[tokio::test]
 async fn a_redrive_of_everything_brings_back_everything_and_wakes() {
     let fixture = Fixture::new().await;
@@ -106,7 +106,7 @@ async fn a_deleted_job_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn queues_tell_what_they_hold_and_how_old_it_is() {
+async fn queues_show_what_they_hold_and_how_old_it_is() {
     let fixture = Fixture::new().await;
     fixture.enqueue(job("ok").queue("a")).await;
     fixture.enqueue(job("ok").queue("a").delay(NEVER)).await;

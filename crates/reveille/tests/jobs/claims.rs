@@ -60,10 +60,10 @@ async fn a_job_whose_transaction_commits_late_is_found_though_later_ones_are_don
     fixture.completed(late).await;
 }
 
-/// A row that somebody has in hand is passed over, and looked at again when it is free: the
-/// transaction that held it says nothing when it ends.
+/// A locked row is skipped, and claimed when it is free, though the transaction that locked it
+/// announces nothing when it ends.
 #[tokio::test]
-async fn a_job_that_somebody_has_in_hand_is_not_forgotten() {
+async fn a_job_that_another_transaction_has_locked_is_not_forgotten() {
     let fixture = Fixture::new().await;
     let id = fixture.enqueue(job("ok")).await;
     let mut client = fixture.client().await;
@@ -95,7 +95,7 @@ async fn a_paused_queue_gives_nothing_until_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_quiet_queue_is_looked_at_without_a_notification() {
+async fn a_quiet_queue_is_polled_without_a_notification() {
     let fixture = Fixture::with(JobsOptions::default().fallback_interval(Duration::from_millis(200))).await;
     let _worker = fixture.worker().start().await.unwrap();
     soon(fixture.jobs.quiet("default", true)).await.unwrap();
@@ -109,7 +109,7 @@ async fn a_quiet_queue_is_looked_at_without_a_notification() {
     assert_eq!(fixture.events.count(|event| *event == JobEvent::Notified), notified);
 }
 
-/// A snapshot held elsewhere keeps dead entries at the head of the queue; everything is still
+/// A snapshot held elsewhere keeps dead entries at the front of the queue; every job is still
 /// found, late commits included.
 #[tokio::test]
 async fn under_a_held_snapshot_nothing_is_lost() {
@@ -156,11 +156,11 @@ async fn an_odd_queue_name_is_a_queue() {
 
 /// A flood of forged hints does not become a flood of claims.
 #[tokio::test]
-async fn forged_hints_cost_a_bounded_number_of_looks() {
+async fn forged_hints_cost_a_bounded_number_of_claim_rounds() {
     let fixture = Fixture::new().await;
     let events = reveille_testkit::Events::new();
-    let told = events.clone();
-    let observer = Arc::new(move |event: &reveille_wake::Event| told.record(*event));
+    let recorded = events.clone();
+    let observer = Arc::new(move |event: &reveille_wake::Event| recorded.record(*event));
     let node = crate::support::Node::at(
         reveille::database::DatabaseOptions::new(fixture.db.url()).heartbeat(crate::support::NEVER),
         JobsOptions::default().wake_observer(observer),
@@ -176,12 +176,12 @@ async fn forged_hints_cost_a_bounded_number_of_looks() {
     let id = node.enqueue(job("ok")).await;
     node.completed(id).await;
 
-    let looks = events.count(|event| matches!(event, reveille_wake::Event::RoundEnded { .. }));
-    assert!(looks < 100, "{looks} looks for 300 forged hints");
+    let rounds = events.count(|event| matches!(event, reveille_wake::Event::RoundEnded { .. }));
+    assert!(rounds < 100, "{rounds} claim rounds for 300 forged hints");
 }
 
-/// Their workers were lost: whoever comes to claim them finds that they may not be tried again, and
-/// every book says so.
+/// Their workers were lost: the next claim finds that they may not be tried again, and tables,
+/// figures and events show it.
 #[tokio::test]
 async fn a_job_that_ends_as_it_is_claimed_is_counted_and_kept_like_others_that_end_so() {
     let keep = JobsOptions::default().keep_done(Duration::from_secs(3600)).keep_dead(Duration::from_secs(7200));

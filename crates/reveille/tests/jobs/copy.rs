@@ -25,7 +25,7 @@ async fn copied_jobs_are_written_as_those_of_the_other_ways() {
             case when kind in ('then', 'past') then run_at
                  else date_trunc('hour', '2000-01-01'::timestamptz + (run_at - created_at) + interval '1 minute') end
         from reveille.job_body as body join reveille.job using (id) order by id";
-    let mut books = Vec::new();
+    let mut written_by = Vec::new();
     for way in ["many", "copy"] {
         if way == "copy" {
             let transaction = client.transaction().await.unwrap();
@@ -39,12 +39,12 @@ async fn copied_jobs_are_written_as_those_of_the_other_ways() {
             tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(ToOwned::to_owned),
             _ => None,
         };
-        books.push(rows.iter().filter_map(text).collect::<Vec<String>>());
+        written_by.push(rows.iter().filter_map(text).collect::<Vec<String>>());
         client.batch_execute("truncate reveille.job, reveille.job_body").await.unwrap();
     }
 
-    assert_eq!(books[0].len(), 5);
-    assert_eq!(books[0], books[1]);
+    assert_eq!(written_by[0].len(), 5);
+    assert_eq!(written_by[0], written_by[1]);
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn what_is_no_job_refuses_the_copy_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn copied_jobs_of_a_quiet_queue_are_announced_to_nobody() {
+async fn copied_jobs_of_a_quiet_queue_are_not_announced() {
     let fixture = Fixture::new().await;
     let _worker = fixture.worker().queue("default", 1).queue("still", 1).start().await.unwrap();
     soon(fixture.jobs.quiet("still", true)).await.unwrap();
@@ -136,7 +136,7 @@ async fn copied_jobs_of_a_quiet_queue_are_announced_to_nobody() {
     let quiet = vec![job("ok").queue("still").delay(NEVER)];
     fixture.jobs.enqueue_copy_in(&transaction, quiet).await.unwrap();
     transaction.commit().await.unwrap();
-    // What is committed after it is heard after it.
+    // Notifications arrive in the order of the commits.
     let transaction = client.transaction().await.unwrap();
     let loud = fixture.jobs.enqueue_copy_in(&transaction, vec![job("ok")]).await.unwrap();
     transaction.commit().await.unwrap();

@@ -19,7 +19,7 @@ const LEASE: Duration = Duration::from_secs(2);
 /// A program of its own that works on jobs; killed with the value, if not before.
 struct Program {
     process: Child,
-    said: Option<Lines<BufReader<ChildStdout>>>,
+    output: Option<Lines<BufReader<ChildStdout>>>,
 }
 
 impl Program {
@@ -28,10 +28,10 @@ impl Program {
         let mut command = Command::new(std::env::current_exe().expect("a test knows its program"));
         command.args([test, "--exact", "--nocapture"]).env(PLACE, url);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let mut said = BufReader::new(process.stdout.take().expect("its output is piped")).lines();
-        let ready = said.by_ref().map_while(Result::ok).any(|line| line.contains("at work"));
+        let mut output = BufReader::new(process.stdout.take().expect("its output is piped")).lines();
+        let ready = output.by_ref().map_while(Result::ok).any(|line| line.contains("at work"));
         assert!(ready, "the program did not begin to work");
-        Self { process, said: Some(said) }
+        Self { process, output: Some(output) }
     }
 
     /// Lets it go on with what it waits for.
@@ -40,12 +40,12 @@ impl Program {
         orders.write_all(b"go\n").expect("it reads");
     }
 
-    /// The line in which it says this, and what follows.
-    async fn says(&mut self, words: &'static str) -> String {
-        let said = self.said.take().expect("its lines are read once");
-        let line = move || said.map_while(Result::ok).find(|line| line.contains(words));
+    /// The line that it prints with these words.
+    async fn prints(&mut self, words: &'static str) -> String {
+        let output = self.output.take().expect("its lines are read once");
+        let line = move || output.map_while(Result::ok).find(|line| line.contains(words));
         let line = soon(tokio::task::spawn_blocking(line)).await.expect("it is read");
-        line.unwrap_or_else(|| panic!("the program ended without having said \"{words}\""))
+        line.unwrap_or_else(|| panic!("the program ended without having printed \"{words}\""))
     }
 
     fn signal(&self, signal: &str) {
@@ -62,7 +62,7 @@ impl Drop for Program {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how a test tells the program it starts what it is")]
+#[expect(clippy::disallowed_methods, reason = "how a test passes its database to the program it starts")]
 fn place_of_work() -> Option<String> {
     std::env::var(PLACE).ok()
 }
@@ -78,23 +78,23 @@ async fn work(url: &str) {
 }
 
 /// What the started program does in the test of a late completion: a job that notes that it began,
-/// and then keeps its thread until it is told to go on. So nothing keeps it from completing, not
-/// even that its worker has learned that the lease is lost.
+/// and then keeps its thread until it may go on. So nothing keeps it from completing, not even that
+/// its worker finds the lease lost.
 async fn work_late(url: &str) {
     let node = Node::at(DatabaseOptions::new(url), JobsOptions::default()).await;
-    let (client, (go, told)) = (Arc::new(connect(url).await), std::sync::mpsc::sync_channel(1));
-    let told = Arc::new(Mutex::new(told));
+    let (client, (go, orders)) = (Arc::new(connect(url).await), std::sync::mpsc::sync_channel(1));
+    let orders = Arc::new(Mutex::new(orders));
     let worker = Worker::builder(&node.jobs).lease(LEASE).handler::<Value, _>("note", move |_, job: Job| {
-        let (client, told) = (Arc::clone(&client), Arc::clone(&told));
+        let (client, orders) = (Arc::clone(&client), Arc::clone(&orders));
         async move {
             note_beginning(&client, &job).await?;
-            let told = tokio::task::block_in_place(|| told.lock().expect("is whole").recv());
-            told.map_err(|error| error.to_string())
+            let order = tokio::task::block_in_place(|| orders.lock().expect("is whole").recv());
+            order.map_err(|error| error.to_string())
         }
     });
     let _worker = worker.start().await.expect("starts");
     println!("at work");
-    let orders = tokio::task::spawn_blocking(move || {
+    let reading = tokio::task::spawn_blocking(move || {
         for _ in std::io::stdin().lines() {
             let _ = go.send(());
         }
@@ -105,7 +105,7 @@ async fn work_late(url: &str) {
         _ => "recorded",
     };
     println!("its completion was answered: {answer}");
-    let _ = orders.await;
+    let _ = reading.await;
 }
 
 async fn note_beginning(client: &Client, job: &Job) -> Result<(), String> {
@@ -170,7 +170,7 @@ async fn a_hundred_jobs_of_a_worker_that_is_killed_run_again_and_none_is_lost_or
     assert_eq!(number(&client, "select count(*) from began").await, 100 + again);
 }
 
-/// Stopped for longer than its lease, a worker wakes up and says that it is done: too late.
+/// Stopped for longer than its lease, a worker wakes up and completes its job: too late.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_was_stopped_past_its_lease_completes_nothing_that_another_has_taken() {
     if let Some(url) = place_of_work() {
@@ -189,7 +189,7 @@ async fn a_worker_that_was_stopped_past_its_lease_completes_nothing_that_another
 
     stopped.signal("-CONT");
     stopped.go();
-    let answer = stopped.says("its completion was answered").await;
+    let answer = stopped.prints("its completion was answered").await;
 
     assert!(answer.ends_with("the lease is lost"), "{answer}");
     let held = node.explain(id).await;
@@ -211,10 +211,10 @@ async fn a_lease_is_kept_while_its_handler_runs() {
     };
     let _worker = worker.start().await.unwrap();
     let other = fixture.another().await;
-    let rival = other.worker().handler::<Value, _>("long", |_, _| async {});
+    let other_worker = other.worker().handler::<Value, _>("long", |_, _| async {});
     let id = fixture.enqueue(job("long")).await;
     fixture.started(id, 1).await;
-    let _rival = rival.start().await.unwrap();
+    let _other_worker = other_worker.start().await.unwrap();
     let client = fixture.client().await;
     let end: std::time::SystemTime = client.query_one("select due_at from reveille.job", &[]).await.unwrap().get(0);
 
@@ -246,7 +246,7 @@ async fn a_job_that_kills_its_workers_is_dead_after_its_last_attempt() {
         doomed.started(id, attempt).await;
         drop(worker);
         doomed.database.close().await;
-        // Nobody is left to renew it: its lease ends now.
+        // Nothing renews it any more: its lease ends now.
         fixture.sql("update reveille.job set due_at = now() - interval '1 s'").await;
     }
     let _last = fixture.worker().start().await.unwrap();
@@ -257,8 +257,8 @@ async fn a_job_that_kills_its_workers_is_dead_after_its_last_attempt() {
     assert!(dead.because.contains("lease_expired"), "{}", dead.because);
 }
 
-/// The answer to a claim is lost with its connection: what it claimed is given back at once,
-/// uncharged, and not when its lease ends.
+/// The answer to a claim is lost with its connection: the job is given back at once, without
+/// counting the attempt, and not when its lease ends.
 #[tokio::test]
 async fn a_claim_whose_answer_was_lost_is_given_back_at_once() {
     let fixture = Fixture::new().await;
@@ -276,11 +276,11 @@ async fn a_claim_whose_answer_was_lost_is_given_back_at_once() {
     let id = reveille::jobs::JobId(id);
     node.completed(id).await;
 
-    assert_eq!(fixture.explain(id).await.attempt, 1, "the claim that reached nobody is not charged");
+    assert_eq!(fixture.explain(id).await.attempt, 1, "the lost claim does not count as an attempt");
     soon(worker.drain(Duration::from_secs(5))).await;
 }
 
-/// PostgreSQL goes away while jobs run: what they came to is recorded when it is back.
+/// PostgreSQL goes away while jobs run: their outcomes are recorded when it is back.
 #[tokio::test]
 async fn what_ended_during_an_outage_is_recorded_after_it() {
     let fixture = Fixture::new().await;

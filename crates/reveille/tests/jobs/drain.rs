@@ -56,7 +56,7 @@ async fn a_drain_right_after_an_enqueue_leaves_nothing_leased() {
     }
 }
 
-/// The bound is kept even when a claim is stuck: nobody knows then whether it took something.
+/// The bound is kept even when a claim is stuck, and it is unknown whether it claimed something.
 #[tokio::test]
 async fn a_drain_ends_in_its_time_though_a_claim_hangs() {
     let fixture = Fixture::new().await;

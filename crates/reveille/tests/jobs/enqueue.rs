@@ -41,11 +41,11 @@ async fn jobs_of_one_call_are_answered_in_order_and_a_bad_one_fails_alone() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_is_rolled_back_leaves_no_job_and_wakes_nobody() {
+async fn a_transaction_that_is_rolled_back_leaves_no_job_and_wakes_no_worker() {
     let fixture = Fixture::new().await;
     let events = reveille_testkit::Events::new();
-    let told = events.clone();
-    let observer = std::sync::Arc::new(move |event: &Event| told.record(*event));
+    let recorded = events.clone();
+    let observer = std::sync::Arc::new(move |event: &Event| recorded.record(*event));
     let options = JobsOptions::default().wake_observer(observer);
     let node = Node::at(DatabaseOptions::new(fixture.db.url()).heartbeat(NEVER), options).await;
     let _worker = node.worker().start().await.unwrap();
@@ -57,8 +57,8 @@ async fn a_transaction_that_is_rolled_back_leaves_no_job_and_wakes_nobody() {
     let transaction = client.transaction().await.unwrap();
     fixture.jobs.enqueue_in(&transaction, vec![job("ok")]).await.unwrap();
     transaction.rollback().await.unwrap();
-    // What is committed after it is heard after it: had the first been announced, it would have
-    // been heard.
+    // Notifications arrive in the order of the commits: one of the first transaction would have
+    // arrived before that of the second.
     let notified = node.events.count(|event| *event == JobEvent::Notified);
     let transaction = client.transaction().await.unwrap();
     let kept = fixture.jobs.enqueue_in(&transaction, vec![job("ok")]).await.unwrap();
@@ -149,7 +149,7 @@ async fn oversized_arguments_are_refused_and_the_others_are_not() {
     assert!(added[1].is_ok());
 }
 
-/// A program that knows nothing of Reveille.
+/// By a program without Reveille.
 #[tokio::test]
 async fn psql_enqueues_in_its_transaction() {
     let fixture = Fixture::new().await;
@@ -181,7 +181,7 @@ async fn an_enqueue_after_the_end_is_refused() {
     assert!(matches!(refused, JobsError::Closed | JobsError::Database(DatabaseError::Closed)), "{refused:?}");
 }
 
-/// The pauses of the seed, of a list, and of an exponential backoff with its jitter.
+/// The default pauses, those of a list, and those of an exponential backoff with its jitter.
 #[tokio::test]
 async fn the_pauses_between_attempts_are_as_they_were_chosen() {
     let fixture = Fixture::new().await;
@@ -209,7 +209,7 @@ async fn the_pauses_between_attempts_are_as_they_were_chosen() {
     }
 }
 
-/// One of the two would be dropped without a word.
+/// Otherwise one of the two would be dropped silently.
 #[tokio::test]
 async fn a_time_and_a_delay_together_are_refused_everywhere() {
     let fixture = Fixture::new().await;

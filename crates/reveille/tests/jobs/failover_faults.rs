@@ -59,7 +59,7 @@ async fn a_completion_that_meets_a_demoted_server_is_recorded_by_the_next_primar
     assert_eq!(fixture.events.count(started), 1, "it was not done again");
 }
 
-/// Nothing was recorded, so whoever finds the job taken by somebody else has not completed it.
+/// Nothing was recorded, so a worker that finds the job claimed by another has not completed it.
 #[tokio::test]
 async fn a_completion_that_was_refused_is_not_taken_for_recorded() {
     let fixture = Fixture::new().await;

@@ -31,7 +31,7 @@ const NOTE_UPDATES: &str = "
     create trigger note_update after update on reveille.job for each row execute function public.note_update()";
 
 /// Both workers share one batcher. A settlement that waits for a lock is the barrier: the renewals
-/// of both gather behind it and leave in one statement.
+/// of both gather behind it and are sent in one statement.
 #[tokio::test]
 async fn renewals_that_leave_in_one_statement_keep_each_jobs_own_lease() {
     let (wakes, options) = watched();
@@ -84,7 +84,7 @@ async fn renewals_that_leave_in_one_statement_keep_each_jobs_own_lease() {
     assert_eq!(fixture.events.count(started), 1);
 }
 
-/// A job whose worker was lost: its lease ended a while ago, and nobody has claimed it since.
+/// A job whose worker was lost: its lease ended a while ago, and it was not claimed since.
 async fn lost(fixture: &Fixture, ago: &str) -> JobId {
     let id = fixture.enqueue(job("ok").queue("mail")).await;
     let held = format!(
@@ -96,7 +96,7 @@ async fn lost(fixture: &Fixture, ago: &str) -> JobId {
 }
 
 #[tokio::test]
-async fn a_job_whose_lease_has_ended_is_ready_since_then_wherever_one_looks() {
+async fn a_job_whose_lease_has_ended_is_ready_since_then_in_every_view() {
     let fixture = Fixture::new().await;
     let doomed = fixture.another().await;
     let worker = Worker::builder(&doomed.jobs).queue("mail", 1);
@@ -112,11 +112,11 @@ async fn a_job_whose_lease_has_ended_is_ready_since_then_wherever_one_looks() {
 
     let queues = soon(fixture.jobs.queues()).await.unwrap();
     assert_eq!((queues[0].ready, queues[0].scheduled, queues[0].running), (1, 0, 0));
-    let age = queues[0].age.expect("somebody is ready");
+    let age = queues[0].age.expect("a job is ready");
     assert!((Duration::from_secs(90)..Duration::from_secs(300)).contains(&age), "{age:?}");
-    let told = fixture.explain(id).await;
-    assert_eq!(told.state, State::Ready);
-    assert!(told.because.contains("its lease ended 9") && told.because.contains("anybody may take it"), "{told:?}");
+    let job = fixture.explain(id).await;
+    assert_eq!(job.state, State::Ready);
+    assert!(job.because.contains("its lease ended 9") && job.because.contains("any worker may take it"), "{job:?}");
 }
 
 #[tokio::test]
@@ -135,10 +135,9 @@ async fn a_job_whose_lease_has_ended_can_be_cancelled_moved_and_deleted_like_any
     assert_eq!(fixture.count("reveille.job").await, 1);
 }
 
-/// A worker that comes back too late finds that its job is somebody else's, as after any other
-/// claim.
+/// A worker that comes back too late finds its lease lost, as after another claim.
 #[tokio::test]
-async fn who_held_a_job_that_was_cancelled_after_its_lease_records_nothing() {
+async fn a_worker_whose_job_was_cancelled_after_its_lease_records_nothing() {
     let fixture = Fixture::new().await;
     let id = lost(&fixture, "1 s").await;
     soon(fixture.jobs.cancel(id)).await.unwrap();
@@ -150,7 +149,7 @@ async fn who_held_a_job_that_was_cancelled_after_its_lease_records_nothing() {
 }
 
 #[tokio::test]
-async fn one_attempt_is_told_as_one() {
+async fn one_attempt_is_written_in_the_singular() {
     let fixture = Fixture::new().await;
     let _worker = fixture.worker().start().await.unwrap();
     let id = fixture.enqueue(job("no").max_attempts(1)).await;

@@ -1,5 +1,5 @@
-//! Every verb in every state, through every door: what the table lists leads where it says, and
-//! what it does not list is refused and changes nothing.
+//! Every verb in every state, through every interface: what the table lists leads where it says,
+//! and what it does not list is refused and changes nothing.
 
 use std::collections::HashSet;
 
@@ -15,20 +15,20 @@ enum Circumstance {
     Plain,
     /// It has no attempt left after this one.
     Spent,
-    /// Somebody wanted it cancelled while it ran.
+    /// It is to be cancelled since it ran.
     Unwanted,
     /// Its worker was lost, and its lease has ended.
     Lost,
 }
 
 impl Circumstance {
-    /// Those that can be told of a job in that state: it runs, or its worker was lost.
+    /// Those that a job in that state can have: it runs, or its worker was lost.
     fn of(verb: Verb, state: State) -> &'static [Self] {
         match (verb, state) {
             (Verb::Claim, State::Ready) => &[Self::Plain, Self::Spent, Self::Unwanted, Self::Lost],
             (_, State::Running) => &[Self::Plain, Self::Spent, Self::Unwanted],
-            // Its holder may still settle it, as long as nobody has claimed it: that is no way of a
-            // job that is ready.
+            // Its holder may still settle it until it is claimed: that is no transition of a ready
+            // job.
             (Verb::Cancel | Verb::RetryNow | Verb::Redrive | Verb::Reprioritise | Verb::Delete, State::Ready) => {
                 &[Self::Plain, Self::Lost]
             }
@@ -68,16 +68,16 @@ async fn in_state(fixture: &Fixture, client: &Client, state: State, with: Circum
 }
 
 /// Everything that is written about a job.
-async fn books(client: &Client, id: JobId) -> String {
+async fn rows_of(client: &Client, id: JobId) -> String {
     let row = "select coalesce((select job::text from reveille.job where id = $1), '') || '|'
         || coalesce((select job_done::text from reveille.job_done where id = $1), '') || '|'
         || coalesce((select job_body::text from reveille.job_body where id = $1), '')";
     client.query_one(row, &[&id.0]).await.unwrap().get(0)
 }
 
-/// Tries the verb through one of its doors; whether that let it happen, or nothing when it has no
-/// more doors.
-async fn attempt(fixture: &Fixture, client: &Client, (verb, door): (Verb, usize), id: JobId) -> Option<bool> {
+/// Tries the verb through one of its interfaces; whether that let it happen, or nothing when it has
+/// no more interfaces.
+async fn attempt(fixture: &Fixture, client: &Client, (verb, interface): (Verb, usize), id: JobId) -> Option<bool> {
     let wrong = |error: &JobsError| matches!(error, JobsError::WrongState { .. } | JobsError::NoJob(_));
     let by_library = |done: Result<(), JobsError>| {
         if let Err(error) = &done {
@@ -94,7 +94,7 @@ async fn attempt(fixture: &Fixture, client: &Client, (verb, door): (Verb, usize)
         row.get::<_, &str>(0) == "recorded"
     };
     let later = Some(NEVER.as_secs_f64());
-    Some(match (verb, door) {
+    Some(match (verb, interface) {
         (Verb::Claim, 0) => claim(client, id).await,
         (Verb::Complete, 0) => by_token("complete($1)").await,
         (Verb::Complete, 1) => settled("done", None).await,
@@ -112,7 +112,7 @@ async fn attempt(fixture: &Fixture, client: &Client, (verb, door): (Verb, usize)
         (Verb::Redrive, 0) => !fixture.jobs.redrive(Redrive::one(id)).await.unwrap().is_empty(),
         (Verb::Reprioritise, 0) => by_library(fixture.jobs.reprioritise(id, 1).await),
         (Verb::Delete, 0) => by_library(fixture.jobs.delete(id).await),
-        // No more doors; and none for what time does.
+        // No more interfaces; and none for what time does.
         _ => return None,
     })
 }
@@ -151,13 +151,13 @@ async fn what_the_table_lists_leads_where_it_says_and_what_it_does_not_list_chan
     let mut seen = HashSet::new();
 
     for (verb, state) in Verb::ALL.into_iter().flat_map(|verb| State::ALL.map(|state| (verb, state))) {
-        for (with, door) in Circumstance::of(verb, state).iter().flat_map(|with| (0..3).map(move |door| (*with, door)))
-        {
-            let tried = format!("{verb} of a job that is {state} ({with:?}), door {door}");
+        let circumstances = Circumstance::of(verb, state).iter();
+        for (with, interface) in circumstances.flat_map(|with| (0..3).map(move |interface| (*with, interface))) {
+            let tried = format!("{verb} of a job that is {state} ({with:?}), interface {interface}");
             let id = in_state(&fixture, &client, state, with).await;
-            let before = books(&client, id).await;
+            let before = rows_of(&client, id).await;
 
-            let done = attempt(&fixture, &client, (verb, door), id).await;
+            let done = attempt(&fixture, &client, (verb, interface), id).await;
 
             let after = fixture.jobs.explain(id).await.unwrap().map(|job| job.state);
             if done.is_some_and(|done| done) {
@@ -165,9 +165,9 @@ async fn what_the_table_lists_leads_where_it_says_and_what_it_does_not_list_chan
                 assert!(step.is_some(), "{tried} led to {after:?}");
                 seen.insert((verb, state, after));
             } else {
-                let only_of_its_holder = (verb, door) == (Verb::Cancel, 1) && state != State::Running;
+                let only_of_its_holder = (verb, interface) == (Verb::Cancel, 1) && state != State::Running;
                 assert!(done.is_none() || !verb.is_legal(state) || only_of_its_holder, "{tried} is legal");
-                assert_eq!(books(&client, id).await, before, "{tried}");
+                assert_eq!(rows_of(&client, id).await, before, "{tried}");
             }
             client.batch_execute("truncate reveille.job, reveille.job_done, reveille.job_body").await.unwrap();
         }

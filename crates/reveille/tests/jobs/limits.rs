@@ -1,5 +1,5 @@
-//! What is too far, too long, too large or no text: refused in words through every door, or made to
-//! fit.
+//! What is too far, too long, too large or no text: refused in words through every interface, or
+//! made to fit.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,8 +14,8 @@ async fn refused(fixture: &Fixture, calls: &[(&str, &str)]) {
     let client = fixture.client().await;
     for (call, words) in calls {
         let error = client.query(&format!("select reveille.{call}"), &[]).await.expect_err(call);
-        let said = error.as_db_error().expect("the database says so").message();
-        assert!(said.contains(words), "{call}: {said}");
+        let message = error.as_db_error().expect("the database refuses").message();
+        assert!(message.contains(words), "{call}: {message}");
     }
     assert_eq!(fixture.count("reveille.job_body").await, 0);
 }
@@ -47,7 +47,7 @@ async fn sql_refuses_times_that_never_come() {
 }
 
 #[tokio::test]
-async fn the_library_refuses_times_that_never_come_through_every_door() {
+async fn the_library_refuses_times_that_never_come_through_every_interface() {
     let fixture = Fixture::new().await;
     let mut client = fixture.client().await;
     let late = || job("k").run_at(SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 60));
@@ -85,26 +85,26 @@ async fn a_time_that_has_passed_is_now_however_long_ago_it_was() {
 
 /// The tables take such rows, and before PostgreSQL 17 nothing can be subtracted from their times.
 #[tokio::test]
-async fn jobs_written_by_hand_for_the_ends_of_time_keep_nobody_from_work() {
+async fn jobs_written_by_hand_for_the_ends_of_time_keep_no_other_job_waiting() {
     let fixture = Fixture::new().await;
     let never = fixture.enqueue(job("ok").delay(NEVER)).await;
     let always = fixture.enqueue(job("ok").queue("elsewhere")).await;
     fixture.sql(&format!("update reveille.job set due_at = 'infinity' where id = {never}")).await;
     fixture.sql(&format!("update reveille.job set due_at = '-infinity' where id = {always}")).await;
-    let (looks, watched) = watched();
+    let (events, watched) = watched();
     let node = Node::at(DatabaseOptions::new(fixture.db.url()).heartbeat(Duration::from_millis(100)), watched).await;
     let failed = |event: &Event| matches!(event, Event::RoundEnded { outcome: WakeOutcome::Failed, .. });
 
     let _worker = node.worker().queue("default", 1).queue("elsewhere", 1).start().await.unwrap();
-    // It takes nothing, and so it asks what comes next.
-    looks.until(|event| matches!(event, Event::RoundEnded { .. })).await;
+    // It claims nothing, and so it reads the next due time.
+    events.until(|event| matches!(event, Event::RoundEnded { .. })).await;
     let woken = node.enqueue(job("ok")).await;
     node.completed(woken).await;
     let surveyed = node.enqueue(job("ok").delay(NEVER)).await;
     fixture.sql(&format!("update reveille.job set due_at = now() where id = {surveyed}")).await;
     node.completed(surveyed).await;
 
-    assert_eq!(looks.count(failed), 0, "{:?}", looks.all());
+    assert_eq!(events.count(failed), 0, "{:?}", events.all());
     assert_eq!(fixture.explain(never).await.state, State::Scheduled);
     assert_eq!(fixture.explain(always).await.state, State::Ready);
     assert_eq!(soon(fixture.jobs.queues()).await.unwrap().len(), 2);
@@ -112,7 +112,7 @@ async fn jobs_written_by_hand_for_the_ends_of_time_keep_nobody_from_work() {
 
 /// Not only the first pause: the second failure must be recorded, too.
 #[tokio::test]
-async fn sql_refuses_a_backoff_of_which_any_pause_is_none() {
+async fn sql_refuses_a_backoff_with_any_invalid_pause() {
     let fixture = Fixture::new().await;
     let many = format!("list:0{}", ",1".repeat(100));
     for backoff in [
@@ -169,7 +169,7 @@ async fn sql_refuses_tags_and_sizes_as_the_library_does() {
     assert_eq!(fixture.count("reveille.job_body where tags is null").await, 1);
 }
 
-/// Nothing a handler says keeps its end from being recorded: else the job would run again.
+/// No text of a handler keeps its end from being recorded: otherwise the job would run again.
 #[tokio::test]
 async fn the_words_of_a_handler_are_cut_and_hold_no_nul_however_it_says_them() {
     let fixture = Fixture::new().await;
@@ -210,22 +210,22 @@ async fn the_words_of_a_handler_are_cut_and_hold_no_nul_however_it_says_them() {
     assert_eq!((&*error.code, &*error.message), (&*format!("b\u{fffd}{}", "é".repeat(30)), &*reason));
 }
 
-/// Made again it would be as large, and what the job did is done: it is dead, and the others are
-/// not.
+/// Another attempt would have as large a result, and the work is done: this job is dead, and the
+/// others are not.
 #[tokio::test]
 async fn a_result_that_is_too_large_ends_its_own_job_as_dead() {
     let fixture = Fixture::with(JobsOptions::default().args_bytes_max(100)).await;
     let refused = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
-    let (url, told) = (fixture.db.url(), std::sync::Arc::clone(&refused));
+    let (url, noted) = (fixture.db.url(), std::sync::Arc::clone(&refused));
     let worker = fixture.worker().handler::<usize, _>("large", move |bytes, job: Job| {
-        let (url, told) = (url.clone(), std::sync::Arc::clone(&told));
+        let (url, noted) = (url.clone(), std::sync::Arc::clone(&noted));
         async move {
             let result = Outcome::done_with(&"x".repeat(bytes)).expect("is JSON");
             if bytes > 1000 {
                 let client = reveille_testkit::connect(&url).await;
                 let error = job.settle_in(&client, result).await.expect_err("is too large");
                 assert!(matches!(error, JobsError::TooLarge { limit: 100, .. }), "{error:?}");
-                *told.lock().expect("is whole") = error.to_string();
+                *noted.lock().expect("is whole") = error.to_string();
                 return Outcome::Done;
             }
             result
@@ -238,8 +238,8 @@ async fn a_result_that_is_too_large_ends_its_own_job_as_dead() {
     let last = fixture.failed(dead, 1).await;
     let done = fixture.enqueue(of(98)).await;
     fixture.completed(done).await;
-    let told = fixture.enqueue(of(2000)).await;
-    fixture.completed(told).await;
+    let refused_first = fixture.enqueue(of(2000)).await;
+    fixture.completed(refused_first).await;
 
     assert!(
         matches!(&last, JobEvent::Failed { code, state: State::Dead, .. } if code == "result_too_large"),

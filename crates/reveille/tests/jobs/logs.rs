@@ -1,5 +1,5 @@
-//! The log lines of seed 003, as a subscriber of `tracing` gets them: their names and fields are
-//! what dashboards search for.
+//! The log lines of jobs, as a subscriber of `tracing` gets them: their names and fields are what
+//! dashboards search for.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -27,7 +27,7 @@ impl Line {
     }
 
     fn has(&self, field: &str, value: &str) -> bool {
-        self.fields.get(field).is_some_and(|said| said == value)
+        self.fields.get(field).is_some_and(|found| found == value)
     }
 
     fn names(&self) -> Vec<&str> {
@@ -46,14 +46,14 @@ impl Visit for Line {
 }
 
 /// Collects the events of jobs, for the thread that they happen in: each of these tests has its
-/// own, and runs everything there. One for the whole process, because whether a line is wanted at
-/// all is remembered for the process, by whoever comes to it first.
+/// own, and runs everything there. One for the whole process, because `tracing` remembers for the
+/// process, at the first line of its kind, whether a line is wanted at all.
 #[derive(Debug)]
 struct Collector;
 
 static COLLECTED: LazyLock<Mutex<HashMap<ThreadId, Events<Line>>>> = LazyLock::new(|| {
-    tracing::subscriber::set_global_default(Collector).expect("nobody else collects");
-    // What was asked for before that was remembered as unwanted.
+    tracing::subscriber::set_global_default(Collector).expect("this is the only subscriber");
+    // Lines that came before were remembered as unwanted.
     tracing::callsite::rebuild_interest_cache();
     Mutex::default()
 });
@@ -93,7 +93,7 @@ fn collected() -> Events<Line> {
 }
 
 #[tokio::test]
-async fn a_job_is_logged_with_the_names_and_fields_of_the_seed() {
+async fn a_job_is_logged_with_the_names_and_fields_that_dashboards_search_for() {
     let lines = collected();
     let fixture = Fixture::new().await;
     let _worker = fixture.worker().name("w-1").start().await.unwrap();
@@ -141,7 +141,7 @@ async fn a_job_of_no_item_is_logged_without_one() {
     assert!(about.iter().all(|line| !line.fields.contains_key("item_id")), "{about:?}");
 }
 
-/// Nobody was there to fail it: who claims it logs its end.
+/// Its worker was gone and did not fail it: the process that claims it logs its end.
 #[tokio::test]
 async fn a_job_whose_last_worker_was_lost_is_logged_as_failed() {
     let lines = collected();

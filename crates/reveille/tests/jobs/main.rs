@@ -1,4 +1,4 @@
-//! Jobs on real PostgreSQL: from enqueue to the books, with the races forced.
+//! Jobs on real PostgreSQL: from enqueue to the recorded end, with the races forced.
 
 #[cfg(test)]
 mod support;
@@ -30,10 +30,10 @@ mod notify_off;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]
-mod seed;
-#[cfg(test)]
 mod settle;
 #[cfg(test)]
 mod unique;
+#[cfg(test)]
+mod verification;
 #[cfg(test)]
 mod worker;

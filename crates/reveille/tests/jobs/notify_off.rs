@@ -1,4 +1,4 @@
-//! Notifications that are off are off: nobody sends one for jobs, and nothing is lost.
+//! Notifications that are off are off: none is sent for jobs, and nothing is lost.
 
 use std::time::Duration;
 
@@ -13,44 +13,43 @@ use tokio_postgres::{AsyncMessage, Client, NoTls};
 use crate::support::{Fixture, NEVER, Node, job, soon};
 
 /// A connection that listens on the channel of the schema.
-struct Ear {
+struct Listener {
     client: Client,
-    said: Receiver<String>,
+    payloads: Receiver<String>,
     _reading: JoinSet<()>,
 }
 
-impl Ear {
+impl Listener {
     async fn on(fixture: &Fixture) -> Self {
         let (client, mut connection) = tokio_postgres::connect(&fixture.db.url(), NoTls).await.expect("connects");
-        let (tell, said) = channel(4096);
+        let (sender, payloads) = channel(4096);
         let mut reading = JoinSet::new();
         reading.spawn(async move {
             let mut messages = futures_util::stream::poll_fn(move |context| connection.poll_message(context));
             while let Some(Ok(message)) = messages.next().await {
                 if let AsyncMessage::Notification(note) = message {
-                    let _ = tell.send(note.payload().to_owned()).await;
+                    let _ = sender.send(note.payload().to_owned()).await;
                 }
             }
         });
         client.batch_execute(&format!("listen {}", fixture.database.hint_channel())).await.expect("listens");
-        Self { client, said, _reading: reading }
+        Self { client, payloads, _reading: reading }
     }
 
-    /// Everything that was said until now. Notifications come in the order of their commits: ours
-    /// is the last.
-    async fn heard(&mut self) -> Vec<String> {
-        self.client.batch_execute("select pg_notify(reveille.hint_channel(), 'the end')").await.expect("is said");
-        let mut heard = Vec::new();
+    /// All notifications until now. They arrive in the order of their commits: ours is the last.
+    async fn received(&mut self) -> Vec<String> {
+        self.client.batch_execute("select pg_notify(reveille.hint_channel(), 'the end')").await.expect("is sent");
+        let mut received = Vec::new();
         loop {
-            match soon(self.said.recv()).await.expect("the connection lives") {
-                end if end == "the end" => return heard,
-                said => heard.push(said),
+            match soon(self.payloads.recv()).await.expect("the connection lives") {
+                end if end == "the end" => return received,
+                payload => received.push(payload),
             }
         }
     }
 }
 
-/// A process as an operator configures it: notifications off, looks every 100 ms; a heartbeat, if
+/// A process as an operator configures it: notifications off, claims every 100 ms; a heartbeat, if
 /// it had one, would be often.
 async fn silent(fixture: &Fixture) -> Node {
     let environment = |name: &str| match name {
@@ -67,7 +66,7 @@ async fn silent(fixture: &Fixture) -> Node {
 #[tokio::test]
 async fn two_workers_with_notifications_off_do_everything_and_send_none() {
     let fixture = Fixture::new().await;
-    let mut ear = Ear::on(&fixture).await;
+    let mut channel = Listener::on(&fixture).await;
     let (one, other) = (silent(&fixture).await, silent(&fixture).await);
     let snoozing = |node: &Node| {
         node.worker().queue("one", 1).lease(Duration::from_millis(600)).handler::<Value, _>(
@@ -101,8 +100,7 @@ async fn two_workers_with_notifications_off_do_everything_and_send_none() {
     one.failed(dead, 2).await;
     let later = enqueue("later").await;
     one.completed(later).await;
-    // Its lease is renewed, and whoever holds it learns with a renewal that it is not wanted any
-    // more.
+    // Its lease is renewed, and with a renewal its worker notices that it is to be cancelled.
     let unwanted = enqueue("polite").await;
     one.started(unwanted, 1).await;
     soon(other.jobs.cancel(unwanted)).await.unwrap();
@@ -121,7 +119,7 @@ async fn two_workers_with_notifications_off_do_everything_and_send_none() {
     transaction.commit().await.unwrap();
     one.completed(inside).await;
 
-    assert_eq!(ear.heard().await, [""; 0]);
+    assert_eq!(channel.received().await, [""; 0]);
     assert_eq!(one.events.count(|event| *event == JobEvent::Notified), 0);
 }
 
@@ -129,7 +127,7 @@ async fn two_workers_with_notifications_off_do_everything_and_send_none() {
 #[tokio::test]
 async fn with_notifications_off_a_lost_workers_job_runs_again_when_its_lease_ends() {
     let fixture = Fixture::new().await;
-    let mut ear = Ear::on(&fixture).await;
+    let mut channel = Listener::on(&fixture).await;
     let (doomed, heir) = (silent(&fixture).await, silent(&fixture).await);
     let hanging = Worker::builder(&doomed.jobs).lease(Duration::from_millis(500));
     let hanging = hanging.handler::<Value, _>("ok", |_, _| std::future::pending::<()>()).start().await.unwrap();
@@ -141,15 +139,15 @@ async fn with_notifications_off_a_lost_workers_job_runs_again_when_its_lease_end
     let _heir = heir.worker().start().await.unwrap();
     heir.completed(id).await;
 
-    assert_eq!(ear.heard().await, [""; 0]);
+    assert_eq!(channel.received().await, [""; 0]);
 }
 
-/// Plain SQL knows nothing of our environment: a setting of its session, role or database says it,
-/// or its queue is quiet.
+/// Plain SQL does not see our environment: a setting of its session, role or database turns
+/// notifications off, or its queue is quiet.
 #[tokio::test]
 async fn sql_is_silent_where_its_session_or_its_queue_says_so() {
     let fixture = Fixture::new().await;
-    let mut ear = Ear::on(&fixture).await;
+    let mut channel = Listener::on(&fixture).await;
     let client = fixture.client().await;
     let enqueue = async |queue: &str| {
         let call = "select reveille.enqueue('ok', '{}', queue => $1)";
@@ -160,22 +158,22 @@ async fn sql_is_silent_where_its_session_or_its_queue_says_so() {
     enqueue("loud").await;
     enqueue("still").await;
     client.batch_execute("set reveille.notify = off").await.unwrap();
-    let unsaid = enqueue("loud").await;
+    let unannounced = enqueue("loud").await;
     client.batch_execute("select reveille.enqueue_many('[{\"kind\": \"ok\", \"queue\": \"loud\"}]')").await.unwrap();
     client.batch_execute("reset reveille.notify").await.unwrap();
     enqueue("loud").await;
 
-    assert_eq!(ear.heard().await, ["hint\njobs loud", "hint\njobs loud"]);
+    assert_eq!(channel.received().await, ["hint\njobs loud", "hint\njobs loud"]);
     let node = silent(&fixture).await;
     let _worker = node.worker().queue("loud", 1).start().await.unwrap();
-    node.completed(unsaid).await;
+    node.completed(unannounced).await;
 }
 
-/// The other way round the ear hears: the count above is not of nothing.
+/// With notifications on, the listener receives some: the tests above would notice one.
 #[tokio::test]
-async fn with_notifications_on_other_processes_are_told() {
+async fn with_notifications_on_other_processes_are_notified() {
     let fixture = Fixture::new().await;
-    let mut ear = Ear::on(&fixture).await;
+    let mut channel = Listener::on(&fixture).await;
     let listener = Node::at(DatabaseOptions::new(fixture.db.url()).heartbeat(NEVER), JobsOptions::default()).await;
     let _worker = listener.worker().start().await.unwrap();
     let first = listener.enqueue(job("ok")).await;
@@ -185,5 +183,5 @@ async fn with_notifications_on_other_processes_are_told() {
     listener.completed(id).await;
     fixture.jobs.close().await;
 
-    assert!(!ear.heard().await.is_empty());
+    assert!(!channel.received().await.is_empty());
 }

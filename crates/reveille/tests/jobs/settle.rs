@@ -33,7 +33,7 @@ async fn a_job_that_fails_is_tried_until_its_last_attempt_and_is_dead_then_with_
 
 /// The first failure is followed at once, the second after half a minute.
 #[tokio::test]
-async fn the_usual_pauses_are_those_of_the_seed() {
+async fn the_default_pauses_are_none_then_30_s_then_5_min() {
     let fixture = Fixture::new().await;
     let _worker = fixture.worker().start().await.unwrap();
 
@@ -193,15 +193,16 @@ async fn a_job_settled_in_the_handlers_transaction_is_done_with_it_and_not_witho
 
 /// Two attempts at one job: the first lost its lease while it was at work, and the second has it.
 #[tokio::test]
-async fn whoever_lost_the_lease_settles_nothing_through_any_door() {
+async fn a_worker_that_lost_the_lease_settles_nothing_through_any_interface() {
     let fixture = Fixture::new().await;
     let (go, arrived) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let said = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let answers = Arc::new(std::sync::Mutex::new(Vec::new()));
     let (url, attempts) = (fixture.db.url(), Arc::new(AtomicI32::new(0)));
     let worker = {
-        let (go, arrived, said) = (Arc::clone(&go), Arc::clone(&arrived), Arc::clone(&said));
+        let (go, arrived, answers) = (Arc::clone(&go), Arc::clone(&arrived), Arc::clone(&answers));
         fixture.worker().slots(2).handler::<Value, _>("slow", move |_, job: Job| {
-            let (go, arrived, said, url) = (Arc::clone(&go), Arc::clone(&arrived), Arc::clone(&said), url.clone());
+            let (go, arrived, answers) = (Arc::clone(&go), Arc::clone(&arrived), Arc::clone(&answers));
+            let url = url.clone();
             let first = attempts.fetch_add(1, Ordering::SeqCst) == 0;
             async move {
                 arrived.notify_one();
@@ -212,7 +213,7 @@ async fn whoever_lost_the_lease_settles_nothing_through_any_door() {
                 let client = reveille_testkit::connect(&url).await;
                 let settled = job.settle_in(&client, Outcome::Done).await.expect("is answered");
                 let progress = job.progress(&1).await.expect("is answered");
-                said.lock().expect("is whole").extend([settled, progress]);
+                answers.lock().expect("is whole").extend([settled, progress]);
                 for call in ["complete($1)", "fail($1, 'c', 'm')", "snooze($1, '1 s')"] {
                     let token = job.token().to_string();
                     let error = client.query(&format!("select reveille.{call}"), &[&token]).await.expect_err("is lost");
@@ -236,7 +237,7 @@ async fn whoever_lost_the_lease_settles_nothing_through_any_door() {
     go.notify_one();
     fixture.events.until(|event| matches!(event, JobEvent::LeaseLost { job } if job.attempt == 1)).await;
 
-    assert_eq!(*said.lock().unwrap(), [Settled::LeaseLost, Settled::LeaseLost]);
+    assert_eq!(*answers.lock().unwrap(), [Settled::LeaseLost, Settled::LeaseLost]);
     let running = fixture.explain(id).await;
     assert_eq!((running.state, running.attempt), (State::Running, 2));
     assert_eq!(fixture.count("reveille.job_done").await, 0);
@@ -246,12 +247,12 @@ async fn whoever_lost_the_lease_settles_nothing_through_any_door() {
 async fn progress_is_kept_while_a_job_runs() {
     let fixture = Fixture::new().await;
     let noted = Arc::new(Notify::new());
-    let tell = Arc::clone(&noted);
+    let signal = Arc::clone(&noted);
     let worker = fixture.worker().handler::<Value, _>("long", move |_, job: Job| {
-        let tell = Arc::clone(&tell);
+        let signal = Arc::clone(&signal);
         async move {
             job.progress(&serde_json::json!({"done": 3})).await.expect("is noted");
-            tell.notify_one();
+            signal.notify_one();
             std::future::pending::<()>().await;
         }
     });

@@ -1,5 +1,5 @@
-//! What the tests of jobs stand on: a database with the schema, jobs opened on it, and a list of
-//! what happens to them.
+//! Shared by the tests of jobs: a database with the schema, jobs opened on it, and a list of what
+//! happens to them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ impl Node {
     pub(crate) async fn at(options: DatabaseOptions, jobs: JobsOptions) -> Self {
         let database = soon(Database::connect(options)).await.expect("connects");
         let events = Events::new();
-        let told = events.clone();
-        let observer = Arc::new(move |event: &JobEvent| told.record(event.clone()));
+        let recorded = events.clone();
+        let observer = Arc::new(move |event: &JobEvent| recorded.record(event.clone()));
         Self { jobs: Jobs::open(&database, jobs.observer(observer)), database, events }
     }
 
@@ -134,11 +134,11 @@ pub(crate) async fn until_blocked(watcher: &Client, words: &str) {
     soon(async { while watcher.query_one(blocked, &[&words]).await.expect("counts").get::<_, i64>(0) == 0 {} }).await;
 }
 
-/// Options with which the wake engine tells what it does.
+/// Options with which the events of the wake engine are recorded.
 pub(crate) fn watched() -> (Events<Event>, JobsOptions) {
     let events = Events::new();
-    let told = events.clone();
-    (events, JobsOptions::default().wake_observer(Arc::new(move |event: &Event| told.record(*event))))
+    let recorded = events.clone();
+    (events, JobsOptions::default().wake_observer(Arc::new(move |event: &Event| recorded.record(*event))))
 }
 
 pub(crate) fn job(kind: &str) -> NewJob {

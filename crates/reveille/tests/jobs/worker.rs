@@ -15,7 +15,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::support::{Fixture, NEVER, Node, all_new, job, soon, until_blocked, watched};
 
 #[tokio::test]
-async fn a_worker_that_cannot_be_one_says_every_fault() {
+async fn a_worker_with_invalid_options_reports_every_fault() {
     let fixture = Fixture::new().await;
     let poll_mode =
         reveille_wake::PollModeOptions { shortest: Duration::ZERO, ..reveille_wake::PollModeOptions::DEFAULT };
@@ -140,7 +140,7 @@ async fn arguments_that_do_not_parse_are_dead_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_running_job_that_is_cancelled_is_told_and_ends_as_cancelled() {
+async fn a_running_job_that_is_cancelled_is_asked_to_stop_and_ends_as_cancelled() {
     let fixture = Fixture::new().await;
     let worker = fixture.worker().handler::<Value, _>("polite", |_, job: Job| async move {
         job.cancelled().await;
@@ -152,7 +152,7 @@ async fn a_running_job_that_is_cancelled_is_told_and_ends_as_cancelled() {
     let deaf = fixture.enqueue(job("deaf")).await;
     fixture.started(polite, 1).await;
     fixture.started(deaf, 1).await;
-    // From another process, which tells the holder.
+    // From another process, which notifies the holder.
     let other = fixture.another().await;
 
     for id in [polite, deaf] {
@@ -226,7 +226,7 @@ impl Hook for Counting {
 
     fn after(&self, job: &Job, outcome: &Outcome, _: Duration) {
         self.seen.lock().expect("is whole").push(format!("after {} {outcome:?}", job.kind()));
-        panic!("a hook that panics harms nobody");
+        panic!("a hook that panics harms no job");
     }
 }
 
@@ -261,7 +261,7 @@ async fn jobs_run_through_a_pooler_with_a_direct_way_for_listen() {
     soon(worker.drain(Duration::from_secs(5))).await;
 }
 
-/// The pooler swallows LISTEN: nobody is told of anything, and jobs are found by watching.
+/// The pooler swallows LISTEN: no hint arrives, and jobs are found by polling.
 #[tokio::test]
 async fn jobs_run_where_listen_cannot_work() {
     let fixture = Fixture::new().await;
@@ -277,9 +277,10 @@ async fn jobs_run_where_listen_cannot_work() {
     soon(worker.drain(Duration::from_secs(5))).await;
 }
 
-/// The look that claims hands out at once; another one asks what comes next, while the job runs.
+/// The round that claims hands out at once; another one reads the next due time, while the job
+/// runs.
 #[tokio::test]
-async fn a_job_begins_before_its_queue_is_asked_what_comes_next() {
+async fn a_job_begins_before_the_next_due_time_of_its_queue_is_read() {
     let (wakes, options) = watched();
     let fixture = Fixture::with(options).await;
     let gate = Arc::new(Semaphore::new(0));
@@ -293,23 +294,23 @@ async fn a_job_begins_before_its_queue_is_asked_what_comes_next() {
     let later = fixture.another().await.enqueue(job("ok").delay(Duration::from_secs(2))).await;
     let _worker = worker.start().await.unwrap();
     wakes.until(|event| matches!(event, Event::Link(link) if link.is_proven())).await;
-    let mut looks = wakes.reader();
+    let mut rounds = wakes.reader();
     let id = fixture.enqueue(job("waits")).await;
 
     let found = |event: &Event| matches!(event, Event::RoundEnded { outcome: WakeOutcome::Filled, .. });
-    looks.until(found).await;
-    let asked = |event: &Event| {
+    rounds.until(found).await;
+    let read_next_due = |event: &Event| {
         matches!(event, Event::RoundEnded { cause: Cause::More | Cause::Started, outcome: WakeOutcome::Empty, .. })
     };
-    looks.until(asked).await;
+    rounds.until(read_next_due).await;
     fixture.started(id, 1).await;
-    // Nobody here was told of the other one: it begins because its due was learnt again.
+    // No hint of the other job came later: it begins because its due time was read again.
     fixture.completed(later).await;
     gate.add_permits(1);
     fixture.completed(id).await;
 }
 
-/// Each is committed while the worker asks what comes after the one before.
+/// Each is committed while the worker reads the next due time after the one before.
 #[tokio::test]
 async fn a_chain_of_jobs_that_enqueue_each_other_never_stalls() {
     let fixture = Fixture::new().await;
@@ -335,11 +336,10 @@ async fn a_chain_of_jobs_that_enqueue_each_other_never_stalls() {
     .await;
 }
 
-/// A job becomes ready, unheard, between the look that claimed and the one that is to ask what
-/// comes next, while questions rest because looks were slow: the second look must not take "later"
-/// for "nothing".
+/// A job becomes ready, unannounced, between the round that claimed and the one that is to read the
+/// next due time, while such reads rest because claims were slow: the second round must claim.
 #[tokio::test]
-async fn what_became_ready_between_two_looks_is_claimed_though_questions_rest() {
+async fn a_job_that_became_ready_between_two_claim_rounds_is_claimed_though_reads_rest() {
     let fixture = Fixture::new().await;
     let client = fixture.client().await;
     let hidden = fixture.enqueue(job("ok").delay(Duration::from_secs(86_400))).await;
@@ -351,7 +351,7 @@ async fn what_became_ready_between_two_looks_is_claimed_though_questions_rest() 
     let options = options.observer(Arc::new(move |event: &JobEvent| {
         seen.record(event.clone());
         if matches!(event, JobEvent::Claimed { job, .. } if &*job.kind == "no") {
-            behind_everybodys_back(&unhide.0, &unhide.1);
+            run_meanwhile(&unhide.0, &unhide.1);
         }
     }));
     let database = Database::connect(DatabaseOptions::new(fixture.db.url()).heartbeat(NEVER)).await.unwrap();
@@ -359,15 +359,15 @@ async fn what_became_ready_between_two_looks_is_claimed_though_questions_rest() 
     let _worker = node.worker().start().await.unwrap();
     let marked = node.enqueue(job("ok")).await;
     node.completed(marked).await;
-    // A look that takes long, for it waits for this.
+    // A claim round that takes long, because it waits for this lock.
     let watcher = fixture.client().await;
     client.batch_execute("begin; lock table reveille.job").await.unwrap();
-    let mut looks = wakes.reader_from_now();
+    let mut rounds = wakes.reader_from_now();
     fixture.sql("select pg_notify(reveille.hint_channel(), E'hint\\njobs')").await;
     until_blocked(&watcher, "with clock as materialized").await;
-    tokio::time::sleep(Duration::from_millis(300)).await; // tidy: sleep because that is how slow the look is to be
+    tokio::time::sleep(Duration::from_millis(300)).await; // tidy: sleep because that is how slow the round is to be
     client.batch_execute("commit").await.unwrap();
-    looks.until(|event| matches!(event, Event::RoundEnded { .. })).await;
+    rounds.until(|event| matches!(event, Event::RoundEnded { .. })).await;
 
     node.enqueue(job("no")).await;
     node.completed(hidden).await;
@@ -382,7 +382,7 @@ async fn what_became_ready_between_two_looks_is_claimed_though_questions_rest() 
 }
 
 /// Runs a statement while nothing else of this runtime goes on.
-fn behind_everybodys_back(url: &str, sql: &str) {
+fn run_meanwhile(url: &str, sql: &str) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -397,7 +397,7 @@ fn behind_everybodys_back(url: &str, sql: &str) {
     });
 }
 
-/// A worker that waits asks nothing: what it costs is the heartbeat, and here there is none.
+/// A worker that waits sends nothing: it costs the heartbeat, and here there is none.
 #[tokio::test]
 async fn idle_workers_send_no_statement() {
     let fixture = Fixture::new().await;
@@ -409,21 +409,21 @@ async fn idle_workers_send_no_statement() {
     let _worker = worker.start().await.unwrap();
     let mut after = events.reader();
     after.until(|event| matches!(event, Event::Link(link) if link.is_proven())).await;
-    // The proof of the link is followed by a last look at everything.
+    // The proof of the link is followed by a last claim round for every key.
     after.until(|event| matches!(event, Event::RoundEnded { .. })).await;
-    let looks =
+    let rounds =
         |events: &reveille_testkit::Events<Event>| events.count(|event| matches!(event, Event::RoundEnded { .. }));
-    // Longer than every pause of a worker that has something to come back for.
-    let a_while = async || {
-        let before = looks(&events);
+    // Longer than every pause of a worker that must claim again.
+    let rounds_in_a_while = async || {
+        let before = rounds(&events);
         tokio::time::sleep(Duration::from_secs(2)).await; // tidy: sleep because nothing is to happen meanwhile
-        looks(&events) - before
+        rounds(&events) - before
     };
-    // What the start still brings: where it was slow to learn what is next, the worker comes back
-    // once to ask again.
-    soon(async { while a_while().await > 0 {} }).await;
+    // Rounds of the start: where a read of the next due time was slow, the worker reads it once
+    // more.
+    soon(async { while rounds_in_a_while().await > 0 {} }).await;
 
-    let looked = a_while().await;
+    let idle = rounds_in_a_while().await;
 
-    assert_eq!(looked, 0, "{:?}", events.all());
+    assert_eq!(idle, 0, "{:?}", events.all());
 }

@@ -1,5 +1,5 @@
-//! Consumers of what is not there: they cost nothing while it is not, and all of them hear when it
-//! comes.
+//! Consumers of what does not exist: they run no query while it does not, and all of them are woken
+//! when it does.
 
 use reveille::messages::{Pop, PushItem, QueueOptions};
 use reveille_testkit::TestDatabase;
@@ -9,12 +9,12 @@ use tokio::task::JoinSet;
 use crate::pop_kit::{Node, group, pop_queue, push_to, texts, waits};
 use crate::support::{item, partition, push, queue, soon};
 
-/// More than one look serves.
+/// More than one claim round serves.
 const CROWD: usize = 600;
 
-/// Whoever asks the database about names waits for the lock, and is not seen waiting for a message.
+/// A pop that reads names from the database waits for the lock, and does not count as waiting.
 #[tokio::test]
-async fn whoever_comes_back_for_what_is_not_there_asks_nothing() {
+async fn a_pop_that_comes_back_for_what_does_not_exist_runs_no_query() {
     let db = TestDatabase::new().await;
     let node = Node::on(&db).await.proven().await;
     push(&node.messages, "mail", "before").await;
@@ -30,7 +30,7 @@ async fn whoever_comes_back_for_what_is_not_there_asks_nothing() {
     for pop in &absent {
         before.push(node.joined(pop.clone()).await);
     }
-    looked_at_all(&node).await;
+    until_all_had_a_round(&node).await;
     for waiting in before {
         waiting.abort();
         assert!(soon(waiting).await.is_err(), "it went away");
@@ -53,11 +53,11 @@ async fn whoever_comes_back_for_what_is_not_there_asks_nothing() {
     }
 }
 
-/// Waits until no key that somebody came for is without a look.
-async fn looked_at_all(node: &Node) {
-    let mut looks = node.events.reader_from_now();
+/// Waits until every waited key has had a claim round.
+async fn until_all_had_a_round(node: &Node) {
+    let mut events = node.events.reader_from_now();
     crate::pop_kit::none(&node.messages, "nobody-pushes-here").await;
-    looks.until(|event| matches!(event, Event::RoundEnded { .. })).await;
+    events.until(|event| matches!(event, Event::RoundEnded { .. })).await;
 }
 
 #[tokio::test]
@@ -86,9 +86,9 @@ async fn a_queue_that_comes_into_being_is_found_by_a_whole_crowd_that_waited_for
     }
 }
 
-/// Somebody waits through the change, so that the namespace is known to be empty again.
+/// One pop waits through the change, so that the namespace is known to be empty again.
 #[tokio::test]
-async fn whoever_comes_back_for_a_namespace_follows_a_priority_that_has_changed() {
+async fn a_pop_that_comes_back_for_a_namespace_follows_a_changed_priority() {
     let db = TestDatabase::new().await;
     let node = Node::on(&db).await.proven().await;
     for (name, priority) in [("a", 2), ("b", 1)] {
@@ -100,10 +100,10 @@ async fn whoever_comes_back_for_a_namespace_follows_a_priority_that_has_changed(
     }
     let through = node.parked(Pop::namespace("shop")).await;
 
-    let mut looks = node.events.reader_from_now();
+    let mut events = node.events.reader_from_now();
     node.messages.configure(&queue("b"), &QueueOptions::default().priority(3)).await.unwrap();
-    looks.until(|event| matches!(event, Event::RoundEnded { .. })).await;
-    looked_at_all(&node).await;
+    events.until(|event| matches!(event, Event::RoundEnded { .. })).await;
+    until_all_had_a_round(&node).await;
     through.abort();
     assert!(soon(through).await.is_err(), "it went away");
     push(&node.messages, "a", "the lesser").await;
@@ -113,9 +113,9 @@ async fn whoever_comes_back_for_a_namespace_follows_a_priority_that_has_changed(
     assert_eq!(texts(&came), ["the greater"]);
 }
 
-/// Its group is known under the queue that is gone, and no key of the group would tell.
+/// Its group is remembered under the deleted queue, and no claim of the group would show that.
 #[tokio::test]
-async fn whoever_waits_for_a_partition_outlives_its_queue() {
+async fn a_pop_of_a_partition_outlives_its_queue() {
     let db = TestDatabase::new().await;
     let node = Node::on(&db).await.proven().await;
     push(&node.messages, "mail", "before").await;

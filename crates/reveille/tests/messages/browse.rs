@@ -1,4 +1,4 @@
-//! Looking at messages, deleting one, and traces.
+//! Browsing messages, deleting one, and traces.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use crate::pop_kit::{Node, group, none, pop, pop_queue, push_to, stranded, texts
 use crate::settle_kit::{DEAD, complete, settle};
 use crate::support::{Fixture, item, partition, queue, soon};
 
-/// Pop everything of a group one by one and give it up.
+/// Pop every message of a group, and make each a dead letter.
 async fn bury_all(messages: &Messages, queue_name: &str, group_name: &str) {
     while let Some(batch) = pop(messages, Pop::queue(queue(queue_name)).group(group(group_name))).await {
         let (lease, message) = (&batch.partitions[0], batch.messages().next().unwrap());
@@ -142,7 +142,7 @@ async fn to_other_groups_a_redriven_message_is_nothing_at_all() {
 }
 
 #[tokio::test]
-async fn a_redrive_wakes_whoever_waits_on_every_node() {
+async fn a_redrive_wakes_waiting_pops_on_every_node() {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["bad"]).await;
     bury_all(&it.messages, "mail", "billing").await;
@@ -197,16 +197,16 @@ async fn a_sealed_letter_is_redriven_sealed_and_read_with_its_key_alone() {
     let it = Fixture::with(MessagesOptions::default().encryption_key(1, [7; 32])).await;
     push_to(&it.messages, "mail", "a", &["first"]).await;
     it.set("mail", "encrypted = true").await;
-    let fresh = it.node_at(&it.db.url(), MessagesOptions::default().encryption_key(1, [7; 32])).await;
-    push_to(&fresh, "mail", "a", &["secret"]).await;
-    bury_all(&fresh, "mail", "billing").await;
+    let keyed = it.node_at(&it.db.url(), MessagesOptions::default().encryption_key(1, [7; 32])).await;
+    push_to(&keyed, "mail", "a", &["secret"]).await;
+    bury_all(&keyed, "mail", "billing").await;
     let keyless = it.node().await;
 
     let page = keyless.dead_letters(&DeadLetters::all().text("Broken 2"), Page::default()).await.unwrap();
     assert_eq!((page.letters[0].payload.clone(), page.total), (None, 1));
     keyless.redrive_all(&DeadLetters::all()).await.unwrap();
 
-    let batch = pop(&fresh, Pop::queue(queue("mail")).group(group("billing")).batch(10)).await.unwrap();
+    let batch = pop(&keyed, Pop::queue(queue("mail")).group(group("billing")).batch(10)).await.unwrap();
     assert_eq!(texts(&batch), ["first", "secret"]);
     assert_eq!(it.count("reveille.segment where position('secret'::bytea in payloads[1]) > 0").await, 0);
 }

@@ -76,7 +76,7 @@ async fn a_group_is_registered_once_however_many_begin_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn a_group_that_was_deleted_behind_our_back_is_made_anew_by_the_next_pop() {
+async fn a_group_that_was_deleted_behind_our_back_is_re_created_by_the_next_pop() {
     let it = Fixture::new().await;
     push(&it.messages, "mail", "hello").await;
     let first = pop_queue(&it.messages, "mail", 1).await;

@@ -70,8 +70,8 @@ async fn a_forgotten_group_is_new_when_it_comes_again() {
     assert_eq!((deleted.queues, deleted.partitions), (1, 1));
     assert_eq!(it.count("reveille.cursor").await + it.count("reveille.consumer_group").await, 0);
     assert_eq!(settle(&it.messages, Settlement::complete(&batch.partitions[0])).await, Settled::LeaseLost);
-    let fresh = Pop::queue(queue("mail")).group(group("billing")).subscription(Subscription::New);
-    assert!(pop(&it.messages, fresh).await.is_none(), "its new subscription counts");
+    let again = Pop::queue(queue("mail")).group(group("billing")).subscription(Subscription::New);
+    assert!(pop(&it.messages, again).await.is_none(), "its new subscription counts");
     push_to(&it.messages, "mail", "a", &["3"]).await;
     assert_eq!(texts(&pop_as(&it.messages, "billing", 9).await.unwrap()), ["3"]);
     let nobody = it.messages.delete_group(None, &group("nobody"), Subscriptions::Forget).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_group_is_deleted_from_one_queue_or_from_all() {
 }
 
 #[tokio::test]
-async fn deleting_a_group_wakes_who_waits_for_it_and_he_begins_anew() {
+async fn deleting_a_group_wakes_its_waiting_pops_and_they_begin_again() {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["1"]).await;
     complete(&it.messages, &pop_as(&it.messages, "billing", 1).await.unwrap()).await;

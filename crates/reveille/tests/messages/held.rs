@@ -1,5 +1,5 @@
-//! What holds while somebody's transaction is open for long: no version of a row goes away, and
-//! rows are found nevertheless.
+//! While a transaction elsewhere is held open, no version of a row goes away; rows are found
+//! nevertheless, and changed once.
 
 use reveille::messages::{Pop, Settled};
 use tokio_postgres::Client;
@@ -20,9 +20,9 @@ async fn hold_snapshot(client: &Client) {
     client.batch_execute("begin isolation level repeatable read; select 1").await.unwrap();
 }
 
-/// The index in which cursors are found is not unique: another table says that there is one.
+/// The index of cursors is not unique: the table cursor_made keeps them single.
 #[tokio::test]
-async fn of_two_spreads_at_once_one_makes_the_cursor() {
+async fn of_two_calls_that_mark_a_partition_ready_at_once_one_creates_the_cursor() {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["a1"]).await;
     none(&it.messages, "other").await;
@@ -43,9 +43,9 @@ async fn of_two_spreads_at_once_one_makes_the_cursor() {
     assert_eq!(stranded(&watcher).await, 0);
 }
 
-/// Also by a statement that does not ask that table.
+/// Also by a statement that does not read that table.
 #[tokio::test]
-async fn whoever_makes_a_cursor_makes_it_once() {
+async fn a_cursor_is_created_once() {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["a1"]).await;
     let (mut first, second, watcher) = (it.client().await, it.client().await, it.client().await);
@@ -88,9 +88,10 @@ async fn a_lease_whose_cursor_is_deleted_meanwhile_is_lost_and_not_another_group
     assert_eq!(number(&watcher, "select committed from reveille.cursor where partition = 7").await, 0);
 }
 
-/// Nor is that of heads: the partition's own row says that there is one.
+/// The index of partition rows is not unique either: the row in the table partition keeps them
+/// single.
 #[tokio::test]
-async fn of_two_calls_that_make_a_partition_at_once_one_makes_its_head() {
+async fn of_two_calls_that_create_a_partition_at_once_one_creates_its_row() {
     let it = Fixture::new().await;
     let (mut first, second, watcher) = (it.client().await, it.client().await, it.client().await);
     let ensure = "select from reveille.ensure('mail', array['a', 'b'])";
@@ -107,8 +108,8 @@ async fn of_two_calls_that_make_a_partition_at_once_one_makes_its_head() {
     assert_eq!(number(&watcher, "select count(distinct partition) from reveille.partition_row").await, 2);
 }
 
-/// A push waits for one of its heads, of which somebody makes a newer version: that is the one it
-/// counts on from. So many partitions, that both lanes have some.
+/// A push waits for a partition row that another transaction changes: it counts on from the newer
+/// version. There are enough partitions that both batchers have some.
 #[tokio::test]
 async fn a_push_that_is_overtaken_is_numbered_from_the_newest_version() {
     let it = Fixture::new().await;
@@ -134,16 +135,15 @@ async fn a_push_that_is_overtaken_is_numbered_from_the_newest_version() {
     let seqs: Vec<i64> = soon(pushing).await.unwrap().iter().map(|pushed| seq(pushed.as_ref().unwrap())).collect();
     let expected: Vec<i64> = (0..16).map(|n| if n == 7 { 7 } else { 2 }).collect();
     assert_eq!(seqs, expected);
-    let told = "select count(*) from reveille.partition_row where new_since is not null and next_seq in (3, 8)";
-    assert_eq!(number(&watcher, told).await, 16);
+    let pushed = "select count(*) from reveille.partition_row where new_since is not null and next_seq in (3, 8)";
+    assert_eq!(number(&watcher, pushed).await, 16);
     assert_eq!(number(&watcher, "select count(*) from reveille.segment where payloads = array['2'::bytea]").await, 16);
     assert!(soon(it.messages.push(items())).await.into_iter().all(|again| again.unwrap().is_duplicate()));
 }
 
-/// The statement for whole leases passes over a cursor of which somebody made a newer version while
-/// it waited.
+/// The statement for whole leases leaves out a cursor that was changed while it waited.
 #[tokio::test]
-async fn an_ack_that_is_overtaken_by_a_spread_counts_all_the_same() {
+async fn an_ack_counts_though_its_partition_is_marked_ready_meanwhile() {
     let it = Fixture::new().await;
     push(&it.messages, "mail", "1").await;
     let batch = pop_queue(&it.messages, "mail", 1).await;
@@ -163,46 +163,46 @@ async fn an_ack_that_is_overtaken_by_a_spread_counts_all_the_same() {
     assert_eq!(texts(&pop_queue(&it.messages, "mail", 9).await), ["2"]);
 }
 
-/// A spread waits for a cursor that somebody claims meanwhile: the new version is told too, or
-/// nobody would tell it.
+/// mark_ready waits for a cursor that is claimed meanwhile, and marks the new version too: nothing
+/// else would.
 #[tokio::test]
-async fn a_spread_that_is_overtaken_tells_the_newer_version() {
+async fn a_cursor_that_changes_while_it_is_marked_ready_is_marked_ready_all_the_same() {
     let it = Fixture::new().await;
     push(&it.messages, "mail", "1").await;
     pop_queue(&it.messages, "mail", 1).await;
     push(&it.messages, "mail", "2").await;
-    let (mut holder, spreader, watcher) = (it.client().await, it.client().await, it.client().await);
+    let (mut holder, marker, watcher) = (it.client().await, it.client().await, it.client().await);
     let held = holder.transaction().await.unwrap();
     held.execute("update reveille.cursor set epoch = epoch + 1", &[]).await.unwrap();
 
     let mark_ready = "select reveille.mark_ready(array(select id from reveille.queue))";
-    let spreading = spawn(async move { spreader.execute(mark_ready, &[]).await.unwrap() });
+    let marking = spawn(async move { marker.execute(mark_ready, &[]).await.unwrap() });
     until_blocked(&watcher, 1).await;
     held.commit().await.unwrap();
-    soon(spreading).await.unwrap();
+    soon(marking).await.unwrap();
 
     assert_eq!(number(&watcher, "select upto from reveille.cursor").await, 2);
     assert_eq!(number(&watcher, "select count(new_since) from reveille.partition_row").await, 0);
 }
 
 /// First while it locks, then while it writes. Whether the second is possible depends on the
-/// version of PostgreSQL: some give the spread the lock of the newer version, and then the other
-/// one waits for it.
+/// version of PostgreSQL: some give mark_ready the lock of the newer version, and then the other
+/// transaction waits for it.
 #[tokio::test]
-async fn a_spread_that_is_overtaken_twice_leaves_its_head_to_the_next() {
+async fn a_cursor_that_changes_twice_while_it_is_marked_ready_is_left_to_the_next_call() {
     let it = Fixture::new().await;
     push(&it.messages, "mail", "1").await;
     let batch = pop_queue(&it.messages, "mail", 1).await;
     it.messages.complete(&batch).await;
     push(&it.messages, "mail", "2").await;
-    let (mut holder, spreader) = (it.client().await, it.client().await);
+    let (mut holder, marker) = (it.client().await, it.client().await);
     let (other, watcher) = (it.client().await, it.client().await);
     let overtake = "update reveille.cursor set epoch = epoch + 1";
     let held = holder.transaction().await.unwrap();
     held.execute(overtake, &[]).await.unwrap();
 
     let mark_ready = "select reveille.mark_ready(array(select id from reveille.queue))";
-    let mut spreading = spawn(async move { spreader.execute(mark_ready, &[]).await.unwrap() });
+    let mut marking = spawn(async move { marker.execute(mark_ready, &[]).await.unwrap() });
     until_blocked(&watcher, 1).await;
     let overtaking = spawn(async move {
         other.batch_execute(&format!("begin; {overtake}")).await.unwrap();
@@ -212,20 +212,20 @@ async fn a_spread_that_is_overtaken_twice_leaves_its_head_to_the_next() {
     held.commit().await.unwrap();
     let other = soon(overtaking).await.unwrap();
     tokio::select! {
-        _ = &mut spreading => other.batch_execute("commit").await.unwrap(),
+        _ = &mut marking => other.batch_execute("commit").await.unwrap(),
         () = until_blocked(&watcher, 1) => {
             other.batch_execute("commit").await.unwrap();
-            soon(spreading).await.unwrap();
+            soon(marking).await.unwrap();
         }
     }
 
     assert_eq!(stranded(&watcher).await, 0);
 }
 
-/// A search that had to read long leaves a mark, and the next begins there. Whoever waits is woken
-/// for the rest.
+/// A search that read many entries leaves a low-water mark, and the next search begins there. A
+/// waiting pop is woken for what lies before it.
 #[tokio::test]
-async fn what_fell_due_before_the_mark_is_found_by_whoever_waits() {
+async fn what_fell_due_before_the_low_water_mark_is_found_by_a_waiting_pop() {
     let it = Fixture::new().await;
     push(&it.messages, "mail", "1").await;
     let node = Node::on(&it.db).await.proven().await;
@@ -239,7 +239,7 @@ async fn what_fell_due_before_the_mark_is_found_by_whoever_waits() {
     none(&node.messages, "mail").await;
     let waiting = node.joined(Pop::queue(queue("mail"))).await;
 
-    // Nobody is told of this; but somebody asks now, and that search begins at the mark.
+    // This is not announced. The next pop searches, and its search begins at the mark.
     let back = "update reveille.cursor set committed = 0, due_at = clock_timestamp() - interval '1 minute'";
     assert_eq!(client.execute(back, &[]).await.unwrap(), 1);
     none(&node.messages, "mail").await;

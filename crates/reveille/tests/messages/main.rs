@@ -6,11 +6,11 @@ mod support;
 #[cfg(test)]
 mod absent;
 #[cfg(test)]
+mod announced;
+#[cfg(test)]
 mod browse;
 #[cfg(test)]
 mod dead;
-#[cfg(test)]
-mod followed;
 #[cfg(test)]
 mod groups;
 #[cfg(test)]

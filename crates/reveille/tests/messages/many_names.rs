@@ -1,5 +1,5 @@
-//! One call that names very many queues, partitions or groups: it is served, and nobody else waits
-//! for it.
+//! One call that names very many queues, partitions or groups: it is served, and delays no other
+//! call.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::support::{Fixture, item, push, queue, soon};
 const MANY: usize = 12_000;
 /// As many as one request may bring.
 const MANY_ACKS: u128 = 100_000;
-/// What is small takes milliseconds, and on a busy machine far less than this.
+/// A small call takes milliseconds, and on a busy machine far less than this.
 const PROMPT: Duration = Duration::from_secs(2);
 
 fn new_names(count: usize) -> Vec<PushItem> {
@@ -41,7 +41,7 @@ async fn a_small_push_does_not_wait_for_one_that_names_many_new_queues() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_one_of_many_new_queues_is_woken() {
+async fn a_pop_that_waits_for_one_of_many_new_queues_is_woken() {
     let db = TestDatabase::new().await;
     let node = Node::on(&db).await.proven().await;
     let waiting = [node.joined(Pop::queue(queue("new-0"))).await, node.joined(Pop::queue(queue("new-2999"))).await];
@@ -55,9 +55,10 @@ async fn whoever_waits_for_one_of_many_new_queues_is_woken() {
     }
 }
 
-/// The flush of the second push waits behind that of the first, with the places it found before.
+/// The flush of the second push waits behind that of the first, with the partitions it found
+/// before.
 #[tokio::test]
-async fn queues_that_are_deleted_while_a_push_waits_for_its_turn_are_made_anew() {
+async fn queues_that_are_deleted_while_a_push_waits_for_its_turn_are_re_created() {
     let it = Fixture::new().await;
     push(&it.messages, "first", "before").await;
     let (mut holder, elsewhere) = (it.client().await, it.client().await);

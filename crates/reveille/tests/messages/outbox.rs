@@ -1,5 +1,4 @@
-//! Pushes inside somebody else's transaction: part of it, in no one's way, and never lost or
-//! doubled.
+//! Pushes in a caller's transaction: part of it, never in the way of others, never lost or doubled.
 
 use std::collections::BTreeMap;
 
@@ -168,13 +167,13 @@ async fn a_transaction_notifies_once_for_each_queue_and_one_that_is_rolled_back_
     push(&fixture.messages, "quiet", "first").await;
     soon(fixture.messages.configure(&queue("quiet"), &QueueOptions::default().quiet(true))).await.unwrap();
     let (listener, mut connection) = tokio_postgres::connect(&fixture.db.url(), NoTls).await.unwrap();
-    let (said, mut heard) = mpsc::channel(100);
+    let (sent, mut received) = mpsc::channel(100);
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let mut stream = poll_fn(move |context| connection.poll_message(context));
         while let Some(Ok(message)) = stream.next().await {
             if let AsyncMessage::Notification(note) = message {
-                said.send(note.payload().to_owned()).await.unwrap();
+                sent.send(note.payload().to_owned()).await.unwrap();
             }
         }
     });
@@ -193,7 +192,7 @@ async fn a_transaction_notifies_once_for_each_queue_and_one_that_is_rolled_back_
 
     let mut all = Vec::new();
     while all.last().is_none_or(|last| last != "end") {
-        all.push(soon(heard.recv()).await.unwrap());
+        all.push(soon(received.recv()).await.unwrap());
     }
     assert_eq!(all, ["hint\nmessages 1", "hint\nmessages", "end"]);
     assert_eq!(fixture.count("reveille.outbox where queue = 'mail'").await, 2);

@@ -1,4 +1,4 @@
-//! What a pop brings.
+//! What a pop returns.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -116,10 +116,10 @@ async fn a_pop_does_not_write_what_it_has_no_room_for() {
     assert_eq!(number(&client, untouched).await, 2);
 }
 
-/// The first consumer's slots meet all three partitions, and it has room for one: the look goes on
-/// until the others are served.
+/// The first consumer's slots take all three partitions, and it has room for one: the claim round
+/// goes on until the others are served.
 #[tokio::test]
-async fn one_look_serves_the_next_consumer_with_what_the_first_had_no_room_for() {
+async fn one_claim_round_serves_the_next_consumer_with_what_the_first_had_no_room_for() {
     let it = Fixture::new().await;
     let node = Node::on(&it.db).await.proven().await;
     push_to(&it.messages, "mail", "z", &["before"]).await;
@@ -140,7 +140,7 @@ async fn one_look_serves_the_next_consumer_with_what_the_first_had_no_room_for()
     assert_eq!(served(&node), before + 1);
 }
 
-/// How many looks brought something.
+/// How many claim rounds found something.
 fn served(node: &Node) -> usize {
     let brought =
         |event: &Event| matches!(event, Event::RoundEnded { outcome: Outcome::Filled | Outcome::UnderFilled, .. });
@@ -201,7 +201,7 @@ async fn what_is_acked_by_being_popped_is_durable_and_does_not_come_again() {
 }
 
 #[tokio::test]
-async fn every_group_sees_every_message_at_its_own_pace() {
+async fn every_group_sees_every_message_at_its_own_speed() {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["1", "2"]).await;
     let ask = |name: &str, batch| Pop::queue(queue("mail")).group(group(name)).batch(batch);

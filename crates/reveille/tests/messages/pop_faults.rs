@@ -22,8 +22,8 @@ async fn drained(node: &Node) {
     node.messages.complete(&batch).await.pop().unwrap().unwrap();
 }
 
-/// Once as it will be, so that every statement of a look is prepared: what is asked and answered
-/// next is the claim.
+/// Makes one claim round with every statement, so that all are prepared: the next answer on the
+/// connection is that of the claim.
 async fn warmed(node: &Node, producer: &Node) {
     let waiting = node.parked(mail()).await;
     push(&producer.messages, "mail", "warm").await;
@@ -31,7 +31,7 @@ async fn warmed(node: &Node, producer: &Node) {
     node.messages.complete(&warm).await.pop().unwrap().unwrap();
 }
 
-/// A node that pops, cut off from the answer to its claim: nobody else may have to wait until the
+/// A node that is cut off from the answer to its claim: other consumers need not wait until the
 /// lease ends.
 #[tokio::test]
 async fn a_claim_whose_answer_was_lost_is_released_at_once_and_charges_nobody() {
@@ -77,7 +77,7 @@ async fn what_was_claimed_for_a_consumer_that_went_away_goes_to_the_next_without
     assert_eq!(number(&watcher, "select epoch from reveille.cursor").await, 2);
 }
 
-/// Its answer stood still for longer than the lease; somebody else has done the work meanwhile.
+/// Its answer is delayed for longer than the lease; another consumer does the work meanwhile.
 #[tokio::test]
 async fn what_was_claimed_for_a_consumer_that_went_away_goes_to_nobody_after_its_lease_has_ended() {
     let db = TestDatabase::new().await;
@@ -156,7 +156,7 @@ async fn what_a_consumer_that_acks_by_popping_did_not_get_comes_again() {
 type Waiting<'m> = Pin<Box<dyn Future<Output = Result<Option<Batch>, reveille::messages::MessagesError>> + 'm>>;
 
 #[tokio::test]
-async fn of_a_thousand_that_wait_one_push_answers_one_with_one_look() {
+async fn of_a_thousand_waiting_pops_one_push_serves_one_in_one_claim_round() {
     let db = TestDatabase::new().await;
     let node = Node::on(&db).await.proven().await;
     drained(&node).await;
@@ -166,15 +166,15 @@ async fn of_a_thousand_that_wait_one_push_answers_one_with_one_look() {
     for pop in &mut waiting {
         assert!(poll!(pop.as_mut()).is_pending());
     }
-    // Everybody has come when a later comer was looked for.
+    // When this later pop has had its claim round, all pops wait.
     none(&node.messages, "mail").await;
-    let looks = node.looks();
+    let rounds = node.rounds();
 
     push(&node.messages, "mail", "hello").await;
     let answered = soon(waiting[0].as_mut()).await.unwrap().unwrap();
 
     assert_eq!(texts(&answered), ["hello"]);
-    assert_eq!(node.looks() - looks, 1, "{:?}", &node.events.all()[..]);
+    assert_eq!(node.rounds() - rounds, 1, "{:?}", &node.events.all()[..]);
     for pop in &mut waiting[1..] {
         assert!(matches!(poll!(pop.as_mut()), Poll::Pending));
     }
@@ -205,7 +205,7 @@ async fn a_thousand_messages_reach_a_thousand_that_wait() {
 }
 
 #[tokio::test]
-async fn closing_answers_whoever_waits_and_leaves_nothing_leased() {
+async fn closing_answers_waiting_pops_and_leaves_nothing_leased() {
     let db = TestDatabase::new().await;
     let node = Node::on(&db).await.proven().await;
     drained(&node).await;
@@ -228,7 +228,7 @@ async fn more_waiters_than_are_allowed_are_refused_in_words() {
     let messages = Messages::new(&database, MessagesOptions::default().waiters_max(2));
     let mut first = Box::pin(messages.pop(mail().wait(WAIT)));
     let mut second = Box::pin(messages.pop(mail().group(group("g")).wait(WAIT)));
-    // Names of what is not there are asked for in the database, so that a poll is not enough.
+    // Names that do not exist are read from the database, so that one poll is not enough.
     let refused = soon(async {
         loop {
             let _ = (poll!(&mut first), poll!(&mut second));

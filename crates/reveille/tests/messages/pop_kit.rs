@@ -1,4 +1,4 @@
-//! What the tests of pops use: consumers in one line, and a look behind the library's back.
+//! Helpers for the tests of pops: consumers in one line, and queries behind the library's back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) fn group(name: &str) -> GroupName {
     GroupName::new(name).expect("is a name")
 }
 
-/// Messages that tell what the wake engine does, on a database whose heartbeat explains nothing.
+/// Messages with the events of their wake engine, on a database whose heartbeat explains nothing.
 pub(crate) struct Node {
     pub(crate) messages: Messages,
     pub(crate) events: Events<Event>,
@@ -42,20 +42,20 @@ impl Node {
 
     pub(crate) fn over(database: &Database) -> Self {
         let events = Events::new();
-        let told = events.clone();
-        let observer = Arc::new(move |event: &Event| told.record(*event));
+        let recorder = events.clone();
+        let observer = Arc::new(move |event: &Event| recorder.record(*event));
         let messages = Messages::new(database, MessagesOptions::default().observer(observer));
         Self { messages, events }
     }
 
-    /// Starts the dispatcher, and waits until hints are believed.
+    /// Starts the dispatcher, and waits until hints are trusted.
     pub(crate) async fn proven(self) -> Self {
         none(&self.messages, "nobody-pushes-here").await;
         self.events.until(|event| matches!(event, Event::Link(link) if link.is_proven())).await;
         self
     }
 
-    /// A pop that waits, once it has looked and gone to sleep.
+    /// A pop that waits, after a claim round has found nothing for it.
     pub(crate) async fn parked(&self, pop: Pop) -> JoinHandle<Option<Batch>> {
         let mut events = self.events.reader_from_now();
         let waiting = waits(&self.messages, pop);
@@ -63,8 +63,7 @@ impl Node {
         waiting
     }
 
-    /// Another pop that waits, whether it had to look or not. Nothing may end another's wait
-    /// meanwhile.
+    /// Another pop that waits, with or without a claim round. Meanwhile no other pop may end.
     pub(crate) async fn joined(&self, pop: Pop) -> JoinHandle<Option<Batch>> {
         let before = self.messages.figures().waiting;
         let waiting = waits(&self.messages, pop);
@@ -77,7 +76,7 @@ impl Node {
         waiting
     }
 
-    /// Why the last look was made that found something.
+    /// The cause of the last claim round that found something.
     pub(crate) fn cause_of_last_find(&self) -> Option<Cause> {
         let found = |event: &Event| match event {
             Event::RoundEnded { cause, outcome, .. } if outcome.found_work() => Some(*cause),
@@ -86,7 +85,8 @@ impl Node {
         self.events.all().iter().rev().find_map(found)
     }
 
-    pub(crate) fn looks(&self) -> usize {
+    /// How many claim rounds have ended.
+    pub(crate) fn rounds(&self) -> usize {
         self.events.count(|event| matches!(event, Event::RoundEnded { .. }))
     }
 }
@@ -141,11 +141,15 @@ impl Fixture {
     }
 }
 
-/// Partitions with messages of which neither cursor nor head says so: the invariant "pending ⇒ due
-/// or fresh" is that there are none, in any one snapshot.
+/// Cursors with undelivered messages that are not due, in partitions without new_since. The
+/// invariant is that there are none, in any snapshot.
 pub(crate) async fn stranded(client: &Client) -> i64 {
-    let broken = "select count(*) from reveille.partition_row join reveille.cursor on cursor.partition = partition_row.partition
-         where partition_row.next_seq - 1 > cursor.committed and cursor.due_at is null and partition_row.new_since is null";
+    let broken = "select count(*)
+         from reveille.partition_row
+         join reveille.cursor on cursor.partition = partition_row.partition
+         where partition_row.next_seq - 1 > cursor.committed
+           and cursor.due_at is null
+           and partition_row.new_since is null";
     client.query_one(broken, &[]).await.expect("counts").get(0)
 }
 

@@ -1,4 +1,4 @@
-//! What queues say about pops, and what becomes of messages that nobody answers for.
+//! Options of queues that concern pops, and messages that are claimed and never answered.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn a_window_hides_a_partition_while_it_is_pushed_to_but_not_for_ever() {
     none(&it.messages, "mail").await;
     let client = it.client().await;
 
-    // The producer of `a` never rests, and its first message has waited for ten windows.
+    // The producer of `a` never pauses, and its first message has waited for ten windows.
     let aged = "update reveille.segment set at = at - interval '11 minutes' where partition = (select min(id) from reveille.partition);
          update reveille.cursor set due_at = clock_timestamp()";
     client.batch_execute(aged).await.unwrap();
@@ -216,9 +216,9 @@ async fn sealed_payloads_are_opened_and_without_the_key_nobody_gets_them_and_non
     it.set("mail", "encrypted = true").await;
     let batch = pop_queue(&it.messages, "mail", 1).await;
     it.messages.complete(&batch).await.pop().unwrap().unwrap();
-    // What the queue is like is believed for a second.
-    let fresh = it.node_at(&it.db.url(), options().encryption_key(1, [7; 32])).await;
-    push(&fresh, "mail", "secret").await;
+    // Another node remembers the options of the queue for a second.
+    let keyed = it.node_at(&it.db.url(), options().encryption_key(1, [7; 32])).await;
+    push(&keyed, "mail", "secret").await;
     let keyless = it.node_at(&it.db.url(), options()).await;
 
     let refused = soon(keyless.pop(Pop::queue(queue("mail")))).await.unwrap_err();

@@ -65,14 +65,14 @@ async fn statements_of_pops_read_no_large_table_from_end_to_end() {
 
     for statement in HOT.map(named) {
         let plan = generic_plan(&client, &SchemaName::default(), statement).await;
-        for table in ["cursor", "head", "segment", "partition", "queue", "consumer_group"] {
+        for table in ["cursor", "partition_row", "segment", "partition", "queue", "consumer_group"] {
             let scan = format!("Seq Scan on {table}");
             assert!(!plan.contains(&scan), "{} reads all of {table}:\n{plan}", statement.name);
         }
     }
 }
 
-/// A function that is called instead is planned anew in every call, and hides what it reads.
+/// A function that is called instead is planned again in every call, and hides what it reads.
 #[tokio::test]
 async fn the_functions_that_claims_share_become_part_of_their_plans() {
     let (_db, client) = skewed().await;
@@ -88,20 +88,20 @@ async fn the_functions_that_claims_share_become_part_of_their_plans() {
     }
 }
 
-/// The same for what a spread does: its statements are inside a function, so it is run and what it
-/// touched is counted.
+/// The same for mark_ready: its statements are inside a function, so it is run, and the rows it
+/// read are counted.
 #[tokio::test]
-async fn a_spread_touches_what_is_fresh_and_not_what_is_idle() {
+async fn mark_ready_reads_partitions_with_new_messages_and_no_idle_ones() {
     let (_db, client) = skewed().await;
     let scans = "select coalesce(sum(seq_tup_read), 0)::bigint from pg_stat_xact_user_tables
-         where schemaname = 'reveille' and relname in ('cursor', 'head', 'partition')";
+         where schemaname = 'reveille' and relname in ('cursor', 'partition_row', 'partition')";
 
     client.batch_execute("begin; set local plan_cache_mode = force_generic_plan").await.unwrap();
-    let mark_ready: i32 = client.query_one("select reveille.mark_ready(array[1])", &[]).await.unwrap().get(0);
+    let marked: i32 = client.query_one("select reveille.mark_ready(array[1])", &[]).await.unwrap().get(0);
     let read: i64 = client.query_one(scans, &[]).await.unwrap().get(0);
     client.batch_execute("rollback").await.unwrap();
 
-    assert!(mark_ready >= 50, "{mark_ready}");
+    assert!(marked >= 50, "{marked}");
     assert_eq!(read, 0, "rows read from end to end");
 }
 
@@ -109,13 +109,13 @@ async fn a_spread_touches_what_is_fresh_and_not_what_is_idle() {
 /// plan that reads tables whole for each partition would hold every consumer up for seconds, until
 /// PostgreSQL's next `analyze`.
 #[tokio::test]
-async fn a_spread_that_was_planned_on_a_young_database_is_fit_for_a_grown_one() {
+async fn a_mark_ready_that_was_planned_on_a_young_database_is_fit_for_a_grown_one() {
     static MARK_READY: Statement =
-        Statement { name: "test/spread", sql: "select {schema}.mark_ready(array[1, 2])", types: &[] };
+        Statement { name: "test/mark_ready", sql: "select {schema}.mark_ready(array[1, 2])", types: &[] };
     static READ: Statement = Statement {
         name: "test/read",
         sql: "select sum(seq_tup_read)::bigint, sum(idx_tup_fetch)::bigint from pg_stat_xact_user_tables
-              where schemaname = 'reveille' and relname in ('cursor', 'head')",
+              where schemaname = 'reveille' and relname in ('cursor', 'partition_row')",
         types: &[],
     };
     let db = TestDatabase::new().await;
@@ -131,8 +131,8 @@ async fn a_spread_that_was_planned_on_a_young_database_is_fit_for_a_grown_one() 
     client.batch_execute(young).await.unwrap();
     client.batch_execute("vacuum analyze").await.unwrap();
     let database = Database::connect(DatabaseOptions::new(db.url())).await.unwrap();
-    let mut batcher = database.connection(Purpose::Dedicated("test")).await.unwrap();
-    batcher.query(&MARK_READY, &[]).await.unwrap();
+    let mut session = database.connection(Purpose::Dedicated("test")).await.unwrap();
+    session.query(&MARK_READY, &[]).await.unwrap();
     let grown = "
         insert into reveille.partition (queue, name) select 2, 'p' || n from generate_series(1, 2000) as n;
         insert into reveille.partition_row (partition, queue, next_seq, new_since)
@@ -140,13 +140,13 @@ async fn a_spread_that_was_planned_on_a_young_database_is_fit_for_a_grown_one() 
         insert into reveille.cursor (partition, grp) select partition, 2 from reveille.partition_row where queue = 2";
     client.batch_execute(grown).await.unwrap();
 
-    let transaction = batcher.transaction().await.unwrap();
-    let mark_ready: i32 = transaction.query_opt(&MARK_READY, &[]).await.unwrap().unwrap().get(0);
+    let transaction = session.transaction().await.unwrap();
+    let marked: i32 = transaction.query_opt(&MARK_READY, &[]).await.unwrap().unwrap().get(0);
     let row = transaction.query_opt(&READ, &[]).await.unwrap().unwrap();
     let (whole, by_index): (i64, i64) = (row.get(0), row.get(1));
     transaction.rollback().await.unwrap();
 
-    assert_eq!(mark_ready, 2000);
+    assert_eq!(marked, 2000);
     assert_eq!(whole, 0, "rows read from end to end");
     assert!(by_index <= 20 * 2000, "{by_index} rows were read for 2000 partitions");
     database.close().await;

@@ -1,4 +1,4 @@
-//! Races between pushes, acks, spreads and registrations, each forced by a lock that the test
+//! Races between pushes, acks, registrations and mark_ready, each forced by a lock that the test
 //! holds.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::settle_kit::deadlocks_after;
 use crate::support::{Fixture, partition, push, queue, soon, until_blocked};
 
 const ACK: &str = "messages/settle/complete.sql";
-/// Acks what that one passed over because somebody touched it meanwhile.
+/// Acks leases that the other statement left out because their cursor was changed meanwhile.
 const REST: &str =
     "select said from reveille.settle(array[$1::int], array[$2::int], array[$3::uuid], array[$4::bigint],
      array['completed'], array[null::text], array[false])";
@@ -25,7 +25,7 @@ fn ack_text(change: impl Fn(String) -> String) -> String {
     change(statement.text(&SchemaName::default()))
 }
 
-/// As the lane of the acks does it.
+/// Acks as the batcher does.
 async fn ack(client: &Client, text: &str) {
     let lease = client.query_one(
         "select partition, grp, nonce, leased_through from reveille.cursor where lease_until is not null",
@@ -42,9 +42,9 @@ async fn ack(client: &Client, text: &str) {
     }
 }
 
-/// The last ack has looked at the head; then a message is pushed, and spread to the cursor the ack
-/// is about to write.
-async fn ack_that_began_before_a_push_and_a_spread(text: String) -> (Fixture, i64) {
+/// The last ack has read the partition row; then a message is pushed, and the cursor that the ack
+/// is about to write is marked ready.
+async fn ack_that_began_before_a_push(text: String) -> (Fixture, i64) {
     let it = Fixture::new().await;
     push(&it.messages, "mail", "1").await;
     pop_queue(&it.messages, "mail", 1).await;
@@ -68,17 +68,17 @@ async fn ack_that_began_before_a_push_and_a_spread(text: String) -> (Fixture, i6
 }
 
 #[tokio::test]
-async fn the_last_ack_does_not_strand_what_was_pushed_and_spread_while_it_waited() {
-    let (it, left) = ack_that_began_before_a_push_and_a_spread(ack_text(|text| text)).await;
+async fn the_last_ack_does_not_strand_what_was_pushed_and_marked_ready_while_it_waited() {
+    let (it, left) = ack_that_began_before_a_push(ack_text(|text| text)).await;
 
     assert_eq!(left, 0);
     assert_eq!(texts(&pop_queue(&it.messages, "mail", 9).await), ["2"]);
 }
 
-/// Rule R3, dropped: the cursor is found by its key, so that a version which the statement cannot
-/// see is written too, and its own word is not asked. This is what the rule is there for.
+/// Without rule R3: the cursor is found by its key, so that a version which the statement cannot
+/// see is written too, and its own upto is not read.
 #[tokio::test]
-async fn without_the_cursors_own_word_the_last_ack_would_strand_a_message() {
+async fn without_the_cursors_own_upto_the_last_ack_would_strand_a_message() {
     let by_key = |of: &str| format!("cursor.partition = {of}.partition and cursor.grp = {of}.grp");
     let blind = ack_text(|text| {
         let changes = [
@@ -95,14 +95,14 @@ async fn without_the_cursors_own_word_the_last_ack_would_strand_a_message() {
         })
     });
 
-    let (_it, left) = ack_that_began_before_a_push_and_a_spread(blind).await;
+    let (_it, left) = ack_that_began_before_a_push(blind).await;
 
     assert_eq!(left, 1);
 }
 
-/// A spread has read the heads; then a message is pushed to one of them, and the ack of all that
-/// came before, which began earlier still, sees neither the push nor a word of it at its cursor.
-async fn spread_that_began_before_a_push(function: &str) -> (Fixture, i64) {
+/// mark_ready has read the partition rows; then a message is pushed to one of them. The ack of all
+/// messages before, which began earlier still, sees neither the push nor a mark at its cursor.
+async fn mark_ready_that_began_before_a_push(function: &str) -> (Fixture, i64) {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["a1"]).await;
     push_to(&it.messages, "mail", "b", &["b1"]).await;
@@ -110,8 +110,8 @@ async fn spread_that_began_before_a_push(function: &str) -> (Fixture, i64) {
     make_careless(&client).await;
     let first = pop(&it.messages, Pop::partition(queue("mail"), partition("a"))).await.unwrap();
     assert_eq!(texts(&first), ["a1"]);
-    // As a direct claim leaves it: the head is fresh though the cursor knows; and b's cursor has
-    // been told of nothing.
+    // As a claim by name leaves it: the partition row has new_since though the cursor is up to
+    // date; and b's cursor was not marked ready.
     client
         .batch_execute(
             "update reveille.partition_row set new_since = clock_timestamp();
@@ -119,21 +119,21 @@ async fn spread_that_began_before_a_push(function: &str) -> (Fixture, i64) {
         )
         .await
         .unwrap();
-    let (mut ack_holder, mut spread_holder) = (it.client().await, it.client().await);
-    let (acker, spreader) = (it.client().await, it.client().await);
+    let (mut ack_holder, mut marking_holder) = (it.client().await, it.client().await);
+    let (acker, marker) = (it.client().await, it.client().await);
     let hold_ack = ack_holder.transaction().await.unwrap();
     hold_ack.execute("select from reveille.cursor where lease_until is not null for update", &[]).await.unwrap();
-    let hold_spread = spread_holder.transaction().await.unwrap();
-    hold_spread.execute("select from reveille.cursor where lease_until is null for update", &[]).await.unwrap();
+    let hold_marking = marking_holder.transaction().await.unwrap();
+    hold_marking.execute("select from reveille.cursor where lease_until is null for update", &[]).await.unwrap();
 
     let acking = spawn(async move { ack(&acker, &ack_text(|text| text)).await });
     until_blocked(&client, 1).await;
     let call = format!("select {function}(array(select id from reveille.queue))");
-    let spreading = spawn(async move { spreader.execute(&call, &[]).await.unwrap() });
+    let marking = spawn(async move { marker.execute(&call, &[]).await.unwrap() });
     until_blocked(&client, 2).await;
     push_to(&it.messages, "mail", "a", &["a2"]).await;
-    hold_spread.commit().await.unwrap();
-    soon(spreading).await.unwrap();
+    hold_marking.commit().await.unwrap();
+    soon(marking).await.unwrap();
     hold_ack.commit().await.unwrap();
     soon(acking).await.unwrap();
 
@@ -142,8 +142,8 @@ async fn spread_that_began_before_a_push(function: &str) -> (Fixture, i64) {
 }
 
 #[tokio::test]
-async fn a_spread_does_not_call_told_what_was_pushed_after_it_looked() {
-    let (it, left) = spread_that_began_before_a_push("reveille.mark_ready").await;
+async fn mark_ready_keeps_new_since_of_a_partition_that_is_pushed_to_meanwhile() {
+    let (it, left) = mark_ready_that_began_before_a_push("reveille.mark_ready").await;
 
     assert_eq!(left, 0);
     let rest = pop(&it.messages, Pop::queue(queue("mail")).batch(9).partitions(9)).await.unwrap();
@@ -152,23 +152,24 @@ async fn a_spread_does_not_call_told_what_was_pushed_after_it_looked() {
     assert_eq!(rest, ["a2", "b1"]);
 }
 
-/// Rule R2, dropped: a head that moved meanwhile is called told.
+/// Without rule R2: new_since is cleared though the partition row has moved meanwhile.
 #[tokio::test]
-async fn without_a_second_look_at_the_head_a_spread_would_strand_a_message() {
-    let (_it, left) = spread_that_began_before_a_push("reveille.careless").await;
+async fn without_a_second_check_of_the_partition_row_mark_ready_would_strand_a_message() {
+    let (_it, left) = mark_ready_that_began_before_a_push("reveille.careless").await;
 
     assert_eq!(left, 1);
 }
 
-/// A spread that does not look at the head again.
+/// A mark_ready that does not check the partition row again.
 async fn make_careless(client: &Client) {
     let text: String = client
         .query_one("select pg_get_functiondef('reveille.mark_ready(int[], timestamptz)'::regprocedure)", &[])
         .await
         .unwrap()
         .get(0);
-    let careless = text.replace(".spread(", ".careless(").replace("and partition_row.next_seq - 1 = told.newest", "");
-    assert!(careless.contains(".careless(") && !careless.contains("partition_row.next_seq - 1 = told.newest"));
+    let check = "and partition_row.next_seq - 1 = new_partition.newest";
+    assert!(text.contains(".mark_ready(") && text.contains(check), "{text}");
+    let careless = text.replace(".mark_ready(", ".careless(").replace(check, "");
     client.batch_execute(&careless).await.unwrap();
 }
 
@@ -215,10 +216,10 @@ async fn a_group_that_registers_while_a_partition_is_made_sees_the_partition() {
     assert_eq!(number(&watcher, cursors).await, 2);
 }
 
-/// What is spread to the other groups before a new one is visible, nobody tells the new one of but
-/// itself.
+/// A partition that is marked ready before a new group is visible is not marked ready for the new
+/// group: the group catches up by itself.
 #[tokio::test]
-async fn what_is_pushed_and_spread_while_a_group_registers_reaches_the_group() {
+async fn what_is_pushed_and_marked_ready_while_a_group_registers_reaches_the_group() {
     let it = Fixture::new().await;
     push(&it.messages, "mail", "1").await;
     let other = || Pop::queue(queue("mail")).group(group("other")).batch(9);
@@ -239,8 +240,8 @@ async fn what_is_pushed_and_spread_while_a_group_registers_reaches_the_group() {
     assert_eq!(texts(&batch), ["2"]);
 }
 
-/// A claim that finds the row of another claim locked says "not yours", not "nothing": the waiter
-/// gets it when it is free.
+/// A claim that finds the cursor locked reports the key contended, not empty: the waiting pop gets
+/// the message when the lock is released.
 #[tokio::test]
 async fn a_partition_that_somebody_holds_for_a_moment_is_not_taken_for_empty() {
     let it = Fixture::new().await;
@@ -282,12 +283,12 @@ async fn under_stress_nothing_is_stranded_lost_or_deadlocked() {
     let over = Arc::new(AtomicBool::new(false));
     let (watcher, watched) = (it.client().await, Arc::clone(&over));
     let watching = spawn(async move {
-        let (mut looks, mut worst) = (0_u32, 0);
+        let (mut checks, mut worst) = (0_u32, 0);
         while !watched.load(Ordering::Relaxed) {
             worst = worst.max(stranded(&watcher).await);
-            looks += 1;
+            checks += 1;
         }
-        (looks, worst)
+        (checks, worst)
     });
     let mut pushing = JoinSet::new();
     for number in 0..PARTITIONS {
@@ -313,9 +314,9 @@ async fn under_stress_nothing_is_stranded_lost_or_deadlocked() {
         seen.extend(done.unwrap());
     }
     over.store(true, Ordering::Relaxed);
-    let (looks, worst) = watching.await.unwrap();
+    let (checks, worst) = watching.await.unwrap();
 
-    assert_eq!(worst, 0, "a partition was stranded, in one of {looks} looks");
+    assert_eq!(worst, 0, "a partition was stranded, in one of {checks} checks");
     for name in ["g1", "g2"] {
         for number in 0..PARTITIONS {
             let mut seqs: Vec<i64> = seen
@@ -332,7 +333,7 @@ async fn under_stress_nothing_is_stranded_lost_or_deadlocked() {
     assert_eq!(deadlocks_after(&nodes.each_ref(), &client).await, 0);
 }
 
-/// Pops until nothing comes for a while; completes, asks for more at once, releases and fails by
+/// Pops until nothing comes for a while; completes, pops again at once, releases and fails by
 /// turns. Returns what it completed.
 async fn consume(messages: &Messages, name: &str, number: usize) -> Vec<(String, String, i64)> {
     let ask = || Pop::queue(queue("mail")).group(group(name)).batch(7).partitions(2);

@@ -1,4 +1,4 @@
-//! What a push promises when all goes well: order, answers, bytes.
+//! The promises of a push when all goes well: order, answers, bytes.
 
 use reveille::messages::{MessagesError, MessagesOptions, Payload, PushItem, PushOutcome};
 
@@ -124,10 +124,10 @@ async fn a_nul_in_a_transaction_id_or_a_producer_is_refused_alone() {
     ];
     let answers = soon(fixture.messages.push(items)).await;
 
-    let told: Vec<String> =
+    let refused: Vec<String> =
         answers.iter().filter_map(|answer| answer.as_ref().err()).map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        refused,
         [
             "the transaction id contains a NUL character",
             "the producer contains a NUL character",
@@ -178,7 +178,7 @@ async fn hostile_names_are_names() {
 async fn an_item_that_postgresql_refuses_fails_alone() {
     let fixture = Fixture::new().await;
     push(&fixture.messages, "mail", "first").await;
-    // Nothing we send is refused; somebody's own check on the table can be.
+    // PostgreSQL refuses nothing that we send, but an operator's own check on the table may.
     let check = "create function refuse_bad() returns trigger language plpgsql as $$ begin
            if 'bad' = any (new.transaction_ids) then raise exception 'bad' using errcode = '22000'; end if;
            return new;

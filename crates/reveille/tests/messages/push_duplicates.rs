@@ -1,4 +1,4 @@
-//! A transaction id comes in once within its window.
+//! A partition stores a transaction id once within its window.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -73,8 +73,8 @@ async fn two_nodes_that_push_the_same_id_at_once_store_it_once() {
     stored_once_by_two_nodes("x").await;
 }
 
-/// Nothing but the lock of the head keeps these apart, and both statements began before either had
-/// it.
+/// Only the lock of the partition row keeps these apart, and both statements began before either
+/// had it.
 #[tokio::test]
 async fn two_nodes_that_push_the_same_growing_id_at_once_store_it_once() {
     stored_once_by_two_nodes(&Uuid::now_v7().to_string()).await;
@@ -138,7 +138,7 @@ async fn a_queue_without_a_window_remembers_nothing() {
         assert!(pushed.iter().all(|pushed| !pushed.is_duplicate()), "{id}");
     }
 
-    for table in ["dedup", "dedup_run", "dedup_span", "head where span_from is not null"] {
+    for table in ["dedup", "dedup_run", "dedup_span", "partition_row where span_from is not null"] {
         assert_eq!(fixture.count(&format!("reveille.{table}")).await, 0, "{table}");
     }
 }
@@ -179,13 +179,13 @@ async fn ids_that_grow_are_stored_once_in_whatever_order_they_come() {
     assert_eq!(fixture.count(overlap).await, 0);
 }
 
-/// An old repeat is looked for where it must be, not everywhere between it and now.
+/// An old repeat is searched where it must be, not everywhere between it and now.
 #[tokio::test]
-async fn looking_for_an_id_reads_one_stretch_however_long_the_log_is() {
+async fn the_search_for_an_id_reads_one_span_however_long_the_log_is() {
     let fixture = Fixture::new().await;
     let id = |n: u64| Builder::from_unix_timestamp_millis(1_800_000_000_000 + n, &[7; 10]).into_uuid().to_string();
     for some in 0..100 {
-        // All come in order for a while; then one in forty comes from ten minutes ahead, and no
+        // All arrive in order for a while. Then one in forty is from ten minutes ahead, so that no
         // other is the greatest any more.
         let ids = (0..40).map(|n| id(some * 40 + n)).chain((some >= 50).then(|| id(600_000 + some)));
         push(&fixture.messages, ids.map(|id| named("x", &id)).collect()).await;
@@ -198,7 +198,7 @@ async fn looking_for_an_id_reads_one_stretch_however_long_the_log_is() {
         rows_and_blocks(&client, &asked).await
     };
 
-    // What others bring lies between two stretches, not within one.
+    // The ids of other producers lie between two spans, not within one.
     push(&fixture.messages, vec![named("x", &id(700_000))]).await;
     client
         .batch_execute("select reveille.push_many('mail', array_agg(convert_to(n::text, 'utf8')), 'a') from generate_series(1, 5000) n")
@@ -214,8 +214,8 @@ async fn looking_for_an_id_reads_one_stretch_however_long_the_log_is() {
     }
 }
 
-/// Ids that come in the order of their making cost no row of their own: a span tells of many, and
-/// that none was seen is known from the head.
+/// Ids that arrive in the order they were made cost no row of their own: a span covers many, and
+/// the partition row shows that an id is new.
 #[tokio::test]
 async fn ids_that_grow_are_remembered_by_the_log() {
     let fixture = Fixture::new().await;
@@ -258,7 +258,7 @@ async fn what_was_redriven_does_not_remember_its_id_anew() {
 }
 
 #[tokio::test]
-async fn a_twin_and_what_follows_it_come_to_the_partition_of_a_queue_that_is_made_anew() {
+async fn a_repeated_id_and_what_follows_it_reach_the_partition_of_a_re_created_queue() {
     let fixture = Fixture::new().await;
     let messages = &fixture.messages;
     let old = soon(messages.push_one(item("mail", "a", "before"))).await.unwrap().partition_uid;
@@ -286,7 +286,7 @@ async fn a_duplicate_writes_no_error_to_the_log_of_the_server() {
     let items = || ids.map(|id| named("x", id)).to_vec();
     let first = push(&messages, items()).await;
 
-    // Each on a node of its own, which does not look first yet.
+    // Each on a node of its own, where appends are not careful yet.
     for id in ids {
         let node = Messages::new(&database, MessagesOptions::default());
         let again = push(&node, vec![named("x", id), named("y", &Uuid::now_v7().to_string())]).await;

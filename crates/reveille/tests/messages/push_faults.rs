@@ -81,7 +81,7 @@ async fn a_push_with_a_transaction_id_whose_answer_was_lost_is_stored_and_no_dup
 }
 
 /// The first attempt stores the message, and its answer is lost; before the second, pushes are
-/// paused. What is kept until they go on must not be in the log already.
+/// paused. The second must not put the message into the outbox too.
 #[tokio::test]
 async fn a_push_whose_answer_was_lost_before_pushes_were_paused_is_stored_once() {
     let fixture = Fixture::new().await;
@@ -110,7 +110,7 @@ async fn a_push_whose_answer_was_lost_before_pushes_were_paused_is_stored_once()
 async fn a_lost_answer_on_the_careful_way_is_made_good_too() {
     let fixture = Fixture::new().await;
     let (proxy, messages) = proxied(&fixture).await;
-    // A row in the outbox leads the push the careful way, which ends with a commit of its own.
+    // A row in the outbox causes a careful append, which ends with a commit of its own.
     fixture.client().await.batch_execute("select reveille.push('mail', 'foreign', 'a')").await.unwrap();
 
     proxy.cut_after_sending("commit");

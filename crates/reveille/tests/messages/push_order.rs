@@ -1,5 +1,5 @@
-//! The order of a partition is the order in which its head was taken, so that nobody who reads on
-//! can have missed anything.
+//! The order of a partition is the order in which its partition row was locked, so that a reader
+//! misses nothing.
 
 use reveille::messages::{Messages, PushItem};
 use tokio::task::JoinSet;
@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use crate::settle_kit::deadlocks_after;
 use crate::support::{Fixture, item, push, queue, seq, soon, until_blocked};
 
-/// Makes whoever stores the payload `slow` wait for an advisory lock, after it has its place and
+/// Makes the push of the payload `slow` wait for an advisory lock, after it has its sequence and
 /// before its commit.
 const SLOW: &str = "create function wait_if_slow() returns trigger language plpgsql as $$ begin
        if new.payloads[1] = 'slow' then perform pg_advisory_xact_lock_shared(77); end if;
@@ -17,7 +17,7 @@ const SLOW: &str = "create function wait_if_slow() returns trigger language plpg
      create trigger wait_if_slow before insert on reveille.segment for each row execute function wait_if_slow();";
 
 #[tokio::test]
-async fn places_given_out_without_the_heads_lock_let_a_reader_skip_a_message() {
+async fn sequences_assigned_without_a_lock_let_a_reader_skip_a_message() {
     let fixture = Fixture::new().await;
     let (slow, fast, reader) = (fixture.client().await, fixture.client().await, fixture.client().await);
     reader.batch_execute("create table naive (seq bigserial primary key, payload text)").await.unwrap();
@@ -42,7 +42,7 @@ async fn read_on(reader: &Client, committed: &mut i64, seen: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn of_two_pushers_the_one_with_the_head_comes_first_however_long_its_commit_takes() {
+async fn of_two_pushers_the_one_with_the_partition_row_comes_first_however_long_its_commit_takes() {
     let fixture = Fixture::new().await;
     let other = fixture.node().await;
     push(&fixture.messages, "mail", "first").await;
@@ -61,7 +61,7 @@ async fn of_two_pushers_the_one_with_the_head_comes_first_however_long_its_commi
     let mut places = soon(pushes.join_all()).await;
 
     places.sort_unstable();
-    assert_eq!(meanwhile, ["first"], "whoever reads meanwhile does not pass the slow one");
+    assert_eq!(meanwhile, ["first"], "a reader does not pass the slow push meanwhile");
     assert_eq!(places, [2, 3]);
     assert_eq!(fixture.texts("mail", "Default").await, ["first", "slow", "fast"]);
 }

@@ -1,5 +1,4 @@
-//! Whether the plans of what pushes ask are as their headers promise, when there is much of
-//! everything.
+//! Whether the statements of pushes are planned as their headers promise, with large tables.
 
 use reveille::database::{SchemaName, Statement, statements};
 use reveille_testkit::{TestDatabase, assert_planned, generic_plan};
@@ -69,15 +68,15 @@ async fn no_flush_reads_a_whole_table() {
     for name in ["messages/push/append.sql", "messages/push/lock.sql", "messages/push/duplicates.sql"] {
         let statement = of_pushes().find(|statement| statement.name == name).unwrap();
         let plan = generic_plan(&client, &SchemaName::default(), statement).await;
-        for table in ["head", "outbox", "dedup", "segment", "partition"] {
+        for table in ["partition_row", "outbox", "dedup", "segment", "partition"] {
             assert!(!plan.contains(&format!("Seq Scan on {table} ")), "{name}: {plan}");
         }
     }
 }
 
-/// What a function reads is in no plan of its caller.
+/// The plan of a caller does not show what a function reads.
 #[tokio::test]
-async fn looking_for_a_growing_id_reads_little_of_large_tables() {
+async fn the_search_for_a_growing_id_reads_little_of_large_tables() {
     let (_db, client) = much().await;
     client
         .batch_execute(

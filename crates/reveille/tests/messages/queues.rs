@@ -133,7 +133,7 @@ async fn a_purged_queue_delivers_nothing_that_was_pushed_before() {
 }
 
 #[tokio::test]
-async fn a_deleted_queue_leaves_nothing_and_can_be_made_anew() {
+async fn a_deleted_queue_leaves_nothing_and_can_be_created_again() {
     let fixture = Fixture::new().await;
     let messages = &fixture.messages;
     let other = fixture.node().await;
@@ -148,7 +148,7 @@ async fn a_deleted_queue_leaves_nothing_and_can_be_made_anew() {
     let again = soon(messages.delete_queue(&queue("mail"))).await.unwrap();
 
     assert_eq!((deleted, again), (true, false));
-    for table in ["queue", "partition", "head", "segment"] {
+    for table in ["queue", "partition", "partition_row", "segment"] {
         assert_eq!(fixture.count(&format!("reveille.{table}")).await, 1, "{table}");
     }
     for table in ["cursor", "consumer_group", "dedup", "dedup_run", "dedup_span", "outbox"] {
@@ -236,7 +236,7 @@ async fn behind_a_transaction_pooler_everything_about_pushing_works() {
 }
 
 #[tokio::test]
-async fn a_partition_of_a_queue_that_was_deleted_elsewhere_and_made_anew_is_found() {
+async fn a_partition_of_a_queue_that_was_re_created_elsewhere_is_found() {
     let fixture = Fixture::new().await;
     let (here, elsewhere) = (&fixture.messages, fixture.node().await);
     let wanted = || Pop::partition(queue("mail"), partition("a"));
@@ -250,7 +250,7 @@ async fn a_partition_of_a_queue_that_was_deleted_elsewhere_and_made_anew_is_foun
 }
 
 #[tokio::test]
-async fn whoever_does_not_wait_for_a_namespace_gets_what_comes_behind_a_purge() {
+async fn a_pop_of_a_namespace_that_does_not_wait_gets_what_comes_behind_a_purge() {
     let fixture = Fixture::new().await;
     let messages = &fixture.messages;
     push_to(messages, "shop.bills", "a", &["bill"]).await;

@@ -12,7 +12,7 @@ use crate::support::{Fixture, push, queue, soon};
 /// As a later release might: new columns in tables that every push and pop uses, and a new table.
 const SAMPLE: &str = "
     alter table {schema}.queue add column sample text not null default 'x';
-    alter table {schema}.head add column sample int;
+    alter table {schema}.partition_row add column sample int;
     alter table {schema}.cursor add column sample int not null default 0;
     create table {schema}.sample (id bigint primary key);";
 

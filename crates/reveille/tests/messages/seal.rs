@@ -1,4 +1,4 @@
-//! Encrypted queues: payloads are nowhere in the clear, and open for whoever has the key.
+//! Encrypted queues: payloads are nowhere in the clear, and every node with the key opens them.
 
 use reveille::messages::{Messages, MessagesOptions, Pop, PushItem, QueueOptions};
 
@@ -66,7 +66,7 @@ async fn without_a_key_pushes_to_an_encrypted_queue_are_refused_alone() {
 }
 
 #[tokio::test]
-async fn a_node_that_has_not_heard_of_the_encryption_stores_nothing_in_the_clear() {
+async fn a_node_that_does_not_know_of_the_encryption_yet_stores_nothing_in_the_clear() {
     let fixture = Fixture::with(keys(&[(1, OLD)])).await;
     let unaware = fixture.node_at(&fixture.db.url(), keys(&[(1, OLD)])).await;
     let keyless = fixture.node().await;

@@ -107,7 +107,7 @@ async fn one_partition_can_be_moved_alone() {
 }
 
 #[tokio::test]
-async fn a_seek_wakes_whoever_waits_on_every_node() {
+async fn a_seek_wakes_waiting_pops_on_every_node() {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["1"]).await;
     complete(&it.messages, &pop_queue(&it.messages, "mail", 1).await).await;
@@ -126,19 +126,19 @@ async fn a_seek_wakes_whoever_waits_on_every_node() {
 async fn names_and_numbers_that_mean_nothing_are_refused_in_words() {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["1"]).await;
-    let told = |error: MessagesError| error.to_string();
+    let text = |error: MessagesError| error.to_string();
     let seek = |name: &str, by: &str, to| {
         let (messages, name, by) = (it.messages.clone(), queue(name), group(by));
         async move { messages.seek(&name, &by, None, to).await }
     };
 
-    assert_eq!(told(seek("fax", "x", SeekTo::End).await.unwrap_err()), "there is no queue \"fax\"");
-    assert_eq!(told(seek("mail", "x", SeekTo::End).await.unwrap_err()), "there is no consumer group \"x\"");
+    assert_eq!(text(seek("fax", "x", SeekTo::End).await.unwrap_err()), "there is no queue \"fax\"");
+    assert_eq!(text(seek("mail", "x", SeekTo::End).await.unwrap_err()), "there is no consumer group \"x\"");
     pop_queue(&it.messages, "mail", 1).await;
     let negative = seek("mail", "__QUEUE_MODE__", SeekTo::After(-1)).await.unwrap_err();
-    assert_eq!(told(negative), "a sequence to seek must be zero or more, not -1");
+    assert_eq!(text(negative), "a sequence to seek must be zero or more, not -1");
     let nowhere = it.messages.seek(&queue("mail"), &plain(), Some(&partition("z")), SeekTo::End).await.unwrap_err();
-    assert_eq!(told(nowhere), "there is no partition \"z\"");
+    assert_eq!(text(nowhere), "there is no partition \"z\"");
 }
 
 #[tokio::test]
@@ -166,26 +166,26 @@ async fn a_push_during_a_seek_to_the_end_is_not_stranded() {
     );
 }
 
-/// Somebody tells the group of a new partition: makes its cursor there, then wants the one it has.
-/// A seek that held the latter while it waits to make the former would never end.
+/// Another transaction creates the group's cursor in a new partition, then locks its other cursor.
+/// A seek that held the other cursor while it waits to create this one would deadlock.
 #[tokio::test]
-async fn a_seek_beside_somebody_who_makes_a_cursor_holds_none_that_he_waits_for() {
+async fn a_seek_holds_no_cursor_that_the_creator_of_another_cursor_waits_for() {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["1"]).await;
     complete(&it.messages, &pop_queue(&it.messages, "mail", 1).await).await;
     push_to(&it.messages, "mail", "b", &["2"]).await;
     let (mut other, watcher) = (it.client().await, it.client().await);
-    let telling = other.transaction().await.unwrap();
+    let creating = other.transaction().await.unwrap();
     let make = "insert into reveille.cursor (partition, grp, upto, due_at)
          select partition.id, consumer_group.id, 1, clock_timestamp()
          from reveille.partition, reveille.consumer_group where partition.name = 'b'";
-    assert_eq!(telling.execute(make, &[]).await.unwrap(), 1);
+    assert_eq!(creating.execute(make, &[]).await.unwrap(), 1);
 
     let messages = it.messages.clone();
     let seeking = spawn(async move { messages.seek(&queue("mail"), &plain(), None, SeekTo::Beginning).await });
     until_blocked(&watcher, 1).await;
-    soon(telling.execute("select from reveille.cursor order by partition for update", &[])).await.unwrap();
-    telling.commit().await.unwrap();
+    soon(creating.execute("select from reveille.cursor order by partition for update", &[])).await.unwrap();
+    creating.commit().await.unwrap();
 
     assert_eq!(soon(seeking).await.unwrap().unwrap().partitions, 2);
     assert_eq!(texts(&pop(&it.messages, Pop::queue(queue("mail")).batch(9).partitions(9)).await.unwrap()), ["1", "2"]);
@@ -193,7 +193,7 @@ async fn a_seek_beside_somebody_who_makes_a_cursor_holds_none_that_he_waits_for(
 
 /// This process remembers the partition of a queue that another one has deleted.
 #[tokio::test]
-async fn a_seek_finds_the_partition_of_a_queue_that_was_made_anew_elsewhere() {
+async fn a_seek_finds_the_partition_of_a_queue_that_was_re_created_elsewhere() {
     let it = Fixture::new().await;
     let other = it.node().await;
     push_to(&it.messages, "mail", "a", &["old"]).await;

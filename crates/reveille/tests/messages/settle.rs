@@ -1,4 +1,4 @@
-//! What consumers say about their leases, and what they are told.
+//! Settlements of leases, and their answers.
 
 use std::time::Duration;
 

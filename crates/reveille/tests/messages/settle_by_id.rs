@@ -1,4 +1,4 @@
-//! Acks by transaction id: the rules a cursor can keep, whatever is said in one call.
+//! Acks by transaction id: the rules a cursor can keep, whatever one call reports.
 
 use reveille::messages::{Acknowledgement, Batch, LeaseId, Messages, Outcome, PartitionUid, Pop, Settled};
 use reveille::uuid::Uuid;
@@ -7,7 +7,7 @@ use crate::pop_kit::{group, none, pop, pop_queue, push_to, texts};
 use crate::settle_kit::{DEAD, KEPT, RELEASED};
 use crate::support::{Fixture, item, queue, soon};
 
-/// Push messages that are called as they read.
+/// Push messages whose transaction ids are their payloads.
 async fn push_named(messages: &Messages, names: &[&str]) {
     let items = names.iter().map(|name| item("mail", "a", name).transaction_id(*name)).collect();
     for pushed in soon(messages.push(items)).await {
@@ -19,7 +19,7 @@ async fn acknowledge(messages: &Messages, said: Vec<Acknowledgement>) -> Vec<Set
     soon(messages.acknowledge(said)).await.into_iter().map(|settled| settled.expect("is judged")).collect()
 }
 
-/// What a consumer of the batch says, message by message.
+/// The acknowledgements of a consumer of the batch, message by message.
 fn say(batch: &Batch, said: &[(&str, Outcome)]) -> Vec<Acknowledgement> {
     let (uid, lease) = (batch.partitions[0].partition_uid, batch.lease.unwrap());
     said.iter()

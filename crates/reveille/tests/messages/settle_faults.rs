@@ -53,10 +53,10 @@ async fn an_ack_whose_answer_was_lost_wakes_a_pop_that_waits_for_the_partition()
     assert_eq!(here.cause_of_last_find(), Some(Cause::Notified));
 }
 
-/// The first attempt counts and its answer is lost; before the second, somebody has claimed what
-/// follows. To say now that the lease was lost would be to say that the work did not count.
+/// The first attempt counts and its answer is lost; before the second, another consumer claims the
+/// next message. "Lease lost" would be wrong: it means that the work did not count.
 #[tokio::test]
-async fn an_ack_that_cannot_tell_whether_it_counted_does_not_say_that_its_lease_was_lost() {
+async fn an_ack_that_may_have_counted_is_not_answered_with_a_lost_lease() {
     let it = Fixture::new().await;
     let (proxy, remote, batch) = remote_and_batch(&it).await;
     let (mut holder, watcher) = (it.client().await, it.client().await);
@@ -66,7 +66,7 @@ async fn an_ack_that_cannot_tell_whether_it_counted_does_not_say_that_its_lease_
     let settling = spawn(async move { remote.settle(vec![acked]).await.pop().unwrap() });
     until_blocked(&watcher, 1).await;
 
-    // The server has the statement, and nobody hears what became of it until the next is claimed.
+    // The server has the statement; its answer does not arrive until the next message is claimed.
     proxy.stall();
     proxy.cut();
     held.rollback().await.unwrap();
@@ -140,7 +140,7 @@ fn judged(answers: Vec<Result<Settled, MessagesError>>) {
     }
 }
 
-/// One consumer: settles what it gets in every way there is, and counts its leases.
+/// One consumer: settles its messages in every way there is, and counts its leases.
 async fn consume(messages: Messages, by: GroupName, stop: Arc<AtomicBool>, leases: Arc<AtomicU64>) {
     let mut rounds = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -213,8 +213,7 @@ async fn consumers_seeks_redrives_and_upkeep_never_deadlock_and_strand_nothing()
     }
     let client = it.client().await;
 
-    // At least so many rounds, and however slow the machine is, consumers that had their share of
-    // them.
+    // At least so many rounds, and on a slow machine until the consumers had enough leases.
     let mut rounds = 0..;
     while let Some(round) = rounds.next().filter(|round| *round < 40 || leases.load(Ordering::Relaxed) < 200) {
         let items = (0..40).map(|n| item("mail", &(n % 8).to_string(), &format!("{round}/{n}"))).collect();

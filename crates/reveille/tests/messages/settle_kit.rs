@@ -1,4 +1,4 @@
-//! What the tests of acks and of administration use.
+//! Helpers for the tests of acks and of administration.
 
 use std::time::SystemTime;
 
@@ -80,7 +80,7 @@ impl Fixture {
     }
 }
 
-/// Something that goes on beside the test, and ends with it.
+/// A task beside the test, which ends with it.
 pub(crate) struct Aside<T>(JoinSet<T>);
 
 impl<T: Send + 'static> Aside<T> {
@@ -95,8 +95,8 @@ impl<T: Send + 'static> Aside<T> {
     }
 }
 
-/// How many deadlocks the database has seen, once these nodes have left it: until a session ends,
-/// it may not have told.
+/// How many deadlocks the database has seen, after these nodes have left it: a session may report
+/// its deadlocks only when it ends.
 pub(crate) async fn deadlocks_after(nodes: &[&Messages], client: &Client) -> i64 {
     for node in nodes {
         node.close().await;

@@ -36,7 +36,7 @@ async fn acks_and_lookups_find_their_rows_by_index() {
         let Some(_) = statement.planned_index() else { continue };
         promised += 1;
         let plan = generic_plan(&client, &SchemaName::default(), statement).await;
-        for table in ["cursor", "head", "segment", "partition", "dead_letter", "trace"] {
+        for table in ["cursor", "partition_row", "segment", "partition", "dead_letter", "trace"] {
             assert!(
                 !plan.contains(&format!("Seq Scan on {table}")),
                 "{} reads all of {table}:\n{plan}",
@@ -66,7 +66,7 @@ async fn settling_a_failure_reads_nothing_from_end_to_end() {
          array['no'], array[false])";
     let said: String = client.query_one(settle, &[&group, &nonce]).await.unwrap().get(0);
     let scans = "select coalesce(sum(seq_tup_read), 0)::bigint from pg_stat_xact_user_tables
-         where schemaname = 'reveille' and relname in ('cursor', 'head', 'segment', 'dead_letter')";
+         where schemaname = 'reveille' and relname in ('cursor', 'partition_row', 'segment', 'dead_letter')";
     let read: i64 = client.query_one(scans, &[]).await.unwrap().get(0);
     client.batch_execute("rollback").await.unwrap();
 

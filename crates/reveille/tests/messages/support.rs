@@ -1,4 +1,4 @@
-//! What the tests of messages stand on: a database with the schema, and the queues opened on it.
+//! Fixtures for the tests of messages: a database with the schema, and the queues opened on it.
 
 use std::future::Future;
 use std::time::Duration;
@@ -85,9 +85,9 @@ impl Fixture {
 /// calls, as our sessions plan.
 pub(crate) async fn rows_and_blocks(client: &Client, query: &str) -> (usize, u64) {
     client.batch_execute("set enable_seqscan = off; set plan_cache_mode = force_generic_plan").await.expect("is set");
-    let told =
+    let explained =
         client.simple_query(&format!("explain (analyze, buffers, format json) {query}")).await.expect("explains");
-    let text = told.iter().find_map(|said| match said {
+    let text = explained.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.get(0),
         _ => None,
     });
@@ -117,12 +117,12 @@ pub(crate) async fn push(messages: &Messages, queue_name: &str, payload: &str) -
     pushed.expect("is stored")
 }
 
-/// The places of what was stored.
+/// The sequences of stored messages.
 pub(crate) fn seqs(answers: &[Result<Pushed, MessagesError>]) -> Vec<i64> {
     answers.iter().map(|answer| seq(answer.as_ref().expect("is stored"))).collect()
 }
 
-/// The place of what was stored.
+/// The sequence of a stored message.
 pub(crate) fn seq(pushed: &Pushed) -> i64 {
     match pushed.outcome {
         PushOutcome::Stored { seq } => seq,

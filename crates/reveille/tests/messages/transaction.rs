@@ -139,7 +139,7 @@ async fn what_a_transaction_frees_or_pushes_can_be_claimed_at_once() {
 }
 
 #[tokio::test]
-async fn a_transaction_makes_a_queue_anew_that_was_deleted_elsewhere() {
+async fn a_transaction_re_creates_a_queue_that_was_deleted_elsewhere() {
     let it = Fixture::new().await;
     push_to(&it.messages, "bills", "a", &["before"]).await;
     assert!(soon(it.node().await.delete_queue(&queue("bills"))).await.unwrap());

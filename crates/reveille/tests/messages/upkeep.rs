@@ -1,4 +1,4 @@
-//! Upkeep: what is retired, swept, forgotten and checked.
+//! Upkeep: retention, old transaction ids, repairs, leftovers.
 
 use std::time::Duration;
 
@@ -179,7 +179,7 @@ fn id_bytes(n: u32) -> [u8; 10] {
     bytes
 }
 
-/// Whoever deleted it has not come to its heads yet.
+/// The process that deletes it has not removed its partition rows yet.
 #[tokio::test]
 async fn upkeep_comes_to_an_end_while_a_deleted_queue_is_being_removed() {
     let it = Fixture::new().await;
@@ -209,7 +209,7 @@ async fn upkeep_goes_in_steps_over_many_partitions() {
 }
 
 #[tokio::test]
-async fn books_that_are_in_order_need_no_repair_and_books_that_are_not_are_repaired_and_rung() {
+async fn stranded_messages_are_repaired_and_their_groups_woken_and_nothing_else_is_repaired() {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["1", "2"]).await;
     complete(&it.messages, &pop_queue(&it.messages, "mail", 1).await).await;
@@ -245,7 +245,7 @@ async fn what_deleted_groups_and_queues_left_is_removed() {
     push_to(&it.messages, "fax", "a", &["1"]).await;
     pop(&it.messages, Pop::queue(queue("mail")).group(group("billing"))).await.unwrap();
     let client = it.client().await;
-    // As if whoever deleted them had died in the middle.
+    // As if the process that deleted them had died in the middle.
     client
         .batch_execute("delete from reveille.consumer_group; delete from reveille.queue where name = 'fax'")
         .await
@@ -254,7 +254,7 @@ async fn what_deleted_groups_and_queues_left_is_removed() {
     let done = it.messages.upkeep().await.unwrap();
 
     assert!(done.leftovers >= 4, "{done:?}");
-    for table in ["partition", "head", "segment"] {
+    for table in ["partition", "partition_row", "segment"] {
         assert_eq!(it.count(&format!("reveille.{table}")).await, 1, "{table}");
     }
     assert_eq!(it.count("reveille.cursor").await, 0);
@@ -262,7 +262,7 @@ async fn what_deleted_groups_and_queues_left_is_removed() {
 }
 
 #[tokio::test]
-async fn of_many_processes_one_does_a_chore_that_is_due() {
+async fn of_many_processes_one_does_an_upkeep_task_that_is_due() {
     let it = Fixture::with(MessagesOptions::default().upkeep_interval(Duration::ZERO)).await;
     push_to(&it.messages, "mail", "a", &["1"]).await;
     it.age(3600).await;

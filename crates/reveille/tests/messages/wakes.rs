@@ -1,6 +1,5 @@
-//! What rings what: one test for each change that can make something poppable. In none of them can
-//! a heartbeat, a fallback look or a poll explain that the consumer wakes up. docs/messages.md has
-//! the table.
+//! What wakes a consumer: one test for each change that can make something poppable. In none of
+//! them can a heartbeat or fallback polling explain the wake-up. docs/messages.md has the table.
 
 use std::time::Duration;
 
@@ -71,12 +70,12 @@ async fn the_commit_of_a_push_in_sql_wakes_a_waiting_pop_and_not_the_push() {
     let node = Node::on(&db).await.proven().await;
     drained(&node, "mail").await;
     let waiting = node.parked(mail()).await;
-    let looks = node.looks();
+    let rounds = node.rounds();
     let mut client = db.client().await;
 
     let transaction = client.transaction().await.unwrap();
     transaction.execute("select reveille.push('mail', '\"hello\"'::json)", &[]).await.unwrap();
-    assert_eq!(node.looks(), looks, "nobody looks before the commit");
+    assert_eq!(node.rounds(), rounds, "no claim round before the commit");
     transaction.commit().await.unwrap();
 
     assert_eq!(woken(waiting).await, ["\"hello\""]);
@@ -84,7 +83,7 @@ async fn the_commit_of_a_push_in_sql_wakes_a_waiting_pop_and_not_the_push() {
 }
 
 #[tokio::test]
-async fn a_push_in_sql_makes_the_queue_that_somebody_waits_for() {
+async fn a_push_in_sql_creates_the_queue_that_a_pop_waits_for() {
     let db = TestDatabase::new().await;
     let node = Node::on(&db).await.proven().await;
     let waiting = node.parked(Pop::queue(queue("later"))).await;
@@ -95,26 +94,26 @@ async fn a_push_in_sql_makes_the_queue_that_somebody_waits_for() {
 }
 
 #[tokio::test]
-async fn a_push_in_sql_makes_the_queue_whose_namespace_somebody_waits_for() {
+async fn a_push_in_sql_creates_the_queue_whose_namespace_a_pop_waits_for() {
     let db = TestDatabase::new().await;
-    let (heard, unheard) = (Node::on(&db).await.proven().await, TestDatabase::new().await);
-    let beating = Node::at(&unheard.url(), Duration::from_millis(200)).await.proven().await;
-    let waiting = [heard.parked(Pop::namespace("shop")).await, beating.parked(Pop::task("later")).await];
+    let (notified, silent_db) = (Node::on(&db).await.proven().await, TestDatabase::new().await);
+    let beating = Node::at(&silent_db.url(), Duration::from_millis(200)).await.proven().await;
+    let waiting = [notified.parked(Pop::namespace("shop")).await, beating.parked(Pop::task("later")).await];
 
     db.client().await.execute("select reveille.push('shop.later', '\"hello\"'::json)", &[]).await.unwrap();
-    // Nobody says anything of this one.
+    // This one is not announced.
     let silent = "insert into reveille.outbox (queue, partition, message_id, payload)
          values ('shop.later', 'a', gen_random_uuid(), '\"hello\"')";
-    unheard.client().await.execute(silent, &[]).await.unwrap();
+    silent_db.client().await.execute(silent, &[]).await.unwrap();
 
     for waiting in waiting {
         assert_eq!(woken(waiting).await, ["\"hello\""]);
     }
 }
 
-/// While pushes are paused nothing can be moved, so there is no reason to look again.
+/// While pushes are paused nothing can be moved, so there is no reason for another claim round.
 #[tokio::test]
-async fn a_push_that_is_kept_back_is_not_looked_for_again_and_again() {
+async fn a_push_that_is_kept_back_causes_no_claim_rounds_again_and_again() {
     let db = TestDatabase::new().await;
     let node = Node::on(&db).await.proven().await;
     node.messages.turn(Switch::PushPaused, true).await.unwrap();
@@ -124,19 +123,19 @@ async fn a_push_that_is_kept_back_is_not_looked_for_again_and_again() {
         node.parked(Pop::namespace("shop").group(group("a"))).await,
     ];
 
-    let looks = node.looks();
-    tokio::time::sleep(Duration::from_millis(300)).await; // tidy: sleep because looks that go on need time to show
-    let more = node.looks() - looks;
+    let rounds = node.rounds();
+    tokio::time::sleep(Duration::from_millis(300)).await; // tidy: sleep because further rounds need time to show
+    let more = node.rounds() - rounds;
     node.messages.turn(Switch::PushPaused, false).await.unwrap();
 
-    assert!(more <= 3, "{more} looks for what cannot come");
+    assert!(more <= 3, "{more} claim rounds for what cannot come");
     for waiting in waiting {
         assert_eq!(woken(waiting).await, ["\"hello\""]);
     }
 }
 
 #[tokio::test]
-async fn the_first_push_to_a_queue_wakes_whoever_waited_for_the_queue() {
+async fn the_first_push_to_a_queue_wakes_pops_that_wait_for_the_queue() {
     let db = TestDatabase::new().await;
     let (here, there) = (Node::on(&db).await.proven().await, Node::on(&db).await.proven().await);
     let waiting = [
@@ -154,7 +153,7 @@ async fn the_first_push_to_a_queue_wakes_whoever_waited_for_the_queue() {
 }
 
 #[tokio::test]
-async fn the_first_push_to_a_partition_wakes_whoever_waited_for_the_partition() {
+async fn the_first_push_to_a_partition_wakes_pops_that_wait_for_the_partition() {
     let db = TestDatabase::new().await;
     let (here, there) = (Node::on(&db).await.proven().await, Node::on(&db).await.proven().await);
     drained(&here, "mail").await;
@@ -169,7 +168,7 @@ async fn the_first_push_to_a_partition_wakes_whoever_waited_for_the_partition() 
 }
 
 #[tokio::test]
-async fn a_push_wakes_whoever_waits_for_a_namespace() {
+async fn a_push_wakes_a_pop_that_waits_for_its_namespace() {
     let db = TestDatabase::new().await;
     let node = Node::on(&db).await.proven().await;
     drained(&node, "shop.mail").await;
@@ -367,7 +366,7 @@ async fn a_delay_that_is_taken_away_wakes_a_waiting_pop() {
 }
 
 #[tokio::test]
-async fn a_queue_that_moves_to_a_namespace_wakes_whoever_waits_for_the_namespace() {
+async fn a_queue_that_moves_to_a_namespace_wakes_pops_that_wait_for_the_namespace() {
     let db = TestDatabase::new().await;
     let (here, there) = (Node::on(&db).await.proven().await, Node::on(&db).await.proven().await);
     push(&here.messages, "mail", "hello").await;
@@ -394,9 +393,9 @@ async fn a_pop_outlives_its_queue_and_its_group() {
     assert_eq!(woken(waiting).await, ["after"]);
 }
 
-/// What was said while nobody listened is looked for once somebody does again.
+/// Hints that were sent while no listener was connected are made up for by a search.
 #[tokio::test]
-async fn a_listener_that_comes_back_rings_whatever_is_waited_for() {
+async fn a_listener_that_comes_back_wakes_every_waited_key() {
     let db = TestDatabase::new().await;
     let node = Node::on(&db).await.proven().await;
     drained(&node, "mail").await;
@@ -417,7 +416,7 @@ async fn a_listener_that_comes_back_rings_whatever_is_waited_for() {
     assert_eq!(woken(waiting).await, ["hello"]);
 }
 
-/// Nobody said anything: the row was written behind everybody's back, and no node lives to hint.
+/// No node sends a hint: the rows were written by hand.
 #[tokio::test]
 async fn the_heartbeat_finds_what_nobody_announced() {
     let db = TestDatabase::new().await;

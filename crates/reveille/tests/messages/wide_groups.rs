@@ -27,7 +27,8 @@ fn ask(subscription: Subscription) -> Pop {
     Pop::queue(queue("wide")).group(group("g")).subscription(subscription).batch(99).partitions(99)
 }
 
-/// Begins a group that wants only what is new: its id, and up to where its cursors are to be made.
+/// Begins a group that wants only new messages. Returns its id, and up to which partition its
+/// cursors are to be created.
 async fn begin(client: &Client) -> (i32, i32) {
     let begin =
         "select grp, through from reveille.register((select id from reveille.queue), 'g', 'new', null, 1000, 2000)";
@@ -78,10 +79,10 @@ async fn many_who_begin_the_same_group_at_once_make_it_once() {
     assert_eq!(number(&client, "select count(*) from reveille.cursor_made").await, WIDE);
 }
 
-/// The message comes to a partition that has its cursor, and is told to the other groups before
-/// this one is known.
+/// The message is pushed to a partition where the group has its cursor already, and the partition
+/// is marked ready for the other groups before the queue knows this one.
 #[tokio::test]
-async fn what_is_pushed_and_spread_between_two_steps_reaches_the_group() {
+async fn what_is_pushed_and_marked_ready_between_two_steps_reaches_the_group() {
     let (it, client) = wide().await;
     let begun = begin(&client).await;
     let last = step(&client, begun, 0).await.unwrap();

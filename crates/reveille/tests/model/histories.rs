@@ -17,7 +17,7 @@ use crate::story::Story;
 /// `REVEILLE_HISTORIES` plays as many new ones as it says. About 40 ms of one core's time each.
 const HISTORIES: u64 = 2000;
 const FIRST: u64 = 20_261_117;
-/// Histories at the same time: their steps meet in the same lanes, looks and statements.
+/// Histories at the same time: their steps meet in the same batchers, claim rounds and statements.
 const AT_ONCE: u64 = 8;
 
 /// Seeds that failed once, and seeds worth keeping.
@@ -42,7 +42,7 @@ async fn kept_seeds_agree_with_the_model() {
     run(lines.filter(|line| !line.is_empty()).map(|line| line.parse().expect("a seed")).collect()).await;
 }
 
-/// Plays them all; a failing one is shortened and told.
+/// Plays them all; a failing one is shortened and described.
 async fn run(seeds: Vec<u64>) {
     let world = World::new().await;
     let begun = Instant::now();
@@ -54,7 +54,7 @@ async fn run(seeds: Vec<u64>) {
 
     let client = world.db.client().await;
     assert_eq!(stranded(&client, None).await, Vec::<String>::new(), "what waits is announced");
-    // Sessions tell the server what they counted when they end.
+    // A session may report its deadlocks only when it ends.
     world.close().await;
     assert_eq!(deadlocks(&client).await, 0, "nobody waits for each other");
 }
@@ -79,12 +79,12 @@ async fn player(world: &World, seeds: &[u64], next: &AtomicU64) -> Option<String
         if let Err(fault) = play(world, &eye, &queue, &story).await {
             next.store(seeds.len() as u64, Ordering::Relaxed);
             let (story, fault) = shrink(world, &eye, &queue, story, fault).await;
-            return Some(told(seed, &story, &fault));
+            return Some(described(seed, &story, &fault));
         }
     }
 }
 
-fn told(seed: u64, story: &Story, fault: &str) -> String {
+fn described(seed: u64, story: &Story, fault: &str) -> String {
     let mut text = format!("seed {seed} fails. To play it again, add it to seeds.txt, or:\n  {}\n", replay(seed));
     let _ = writeln!(text, "Shortened to:\n{:?}", story.rules);
     for (at, step) in story.steps.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Random histories of a queue, in PostgreSQL and in a model of it: both must tell the same story.
+//! Random histories of a queue, in PostgreSQL and in a model of it: both must agree.
 //!
 //! `histories` plays thousands of them, one step at a time; `mutations` breaks a rule on purpose,
 //! to show that the comparison can fail. Many clients at once are in `chaos/tests/library`.

@@ -19,11 +19,11 @@ use reveille::messages::{LeaseId, MessageId, Settled};
 pub(crate) use acks::Ack;
 pub(crate) use cursor::{Cursor, End, Lease};
 pub(crate) use log::{Log, Pushing, Sent, Stored};
-pub(crate) use pop::{Asked, Given, Share};
+pub(crate) use pop::{Given, Request, Share};
 pub(crate) use together::{Settling, Together, TogetherEnd};
 
 use cursor::Burial;
-pub(crate) use cursor::Said;
+pub(crate) use cursor::Report;
 
 /// A partition and a group, by number.
 pub(crate) type Place = (u8, u8);
@@ -161,23 +161,23 @@ impl Model {
     }
 
     /// A settlement by lease; the cursor is where that lease was taken.
-    pub(crate) fn settle(&mut self, place: Place, said: &Said<'_>) -> Settled {
+    pub(crate) fn settle(&mut self, place: Place, report: &Report<'_>) -> Settled {
         let rules = self.rules;
-        if self.hears_again(place, said) {
+        if self.is_repeat(place, report) {
             return Settled::Already;
         }
         let Some(cursor) = self.cursors.get_mut(&place) else { return Settled::LeaseLost };
-        let (settled, burial) = cursor.settle(said, &rules);
+        let (settled, burial) = cursor.settle(report, &rules);
         if let Some(burial) = burial {
             self.bury(place, burial);
         }
         settled
     }
 
-    fn hears_again(&self, place: Place, said: &Said<'_>) -> bool {
+    fn is_repeat(&self, place: Place, report: &Report<'_>) -> bool {
         let cursor = self.cursor(place);
         let buried = self.letters.iter().any(|letter| letter.place == place && letter.seq == cursor.committed);
-        cursor.hears_again(said, buried)
+        cursor.is_repeat(report, buried)
     }
 
     /// What was deleted, or is somebody else's, has no letter.

@@ -26,7 +26,7 @@ pub(crate) struct Play<'w> {
     /// How often it was deleted.
     lives: u32,
     model: Model,
-    /// How things are after the last step.
+    /// The tables after the last step.
     now: Snapshot,
     held: Vec<Held>,
     uids: BTreeMap<u8, PartitionUid>,
@@ -43,7 +43,7 @@ struct Held {
     parts: Vec<(u8, i64)>,
     /// In which life of the queue.
     life: u32,
-    /// The node that keeps the batch in mind.
+    /// The node that remembers the batch.
     remembered_by: Option<u8>,
 }
 
@@ -85,8 +85,8 @@ impl Play<'_> {
             Step::Settle { node, which, how, strict, twice } => {
                 self.settle(*node, which, *how, (*strict, *twice)).await?;
             }
-            Step::Acknowledge { node, which, said, named, strict } => {
-                self.acknowledge(*node, which, said, (*named, *strict)).await?;
+            Step::Acknowledge { node, which, results, named, strict } => {
+                self.acknowledge(*node, which, results, (*named, *strict)).await?;
             }
             Step::Transaction { .. } => self.transaction(step).await?,
             Step::Release { node, which } => self.release(*node, *which).await?,
@@ -105,12 +105,12 @@ impl Play<'_> {
             Step::ForgetTransactionIds => self.forget_transaction_ids().await,
             Step::DeleteMessage { partition, seq } => self.delete_message(*partition, *seq).await?,
         }
-        self.look().await;
+        self.read_tables().await;
         self.compare()
     }
 
     /// Reads the tables, and brings into the model's logs what has come from the outbox meanwhile.
-    async fn look(&mut self) {
+    async fn read_tables(&mut self) {
         self.now = Snapshot::of(self.eye, self.queue.as_str()).await;
         let mut waiting: BTreeMap<u8, usize> = BTreeMap::new();
         for (partition, _) in &self.model.outbox {
@@ -124,8 +124,8 @@ impl Play<'_> {
         }
     }
 
-    /// Leases end, delays pass, nobody pauses: then every group must get all the rest, and then
-    /// nothing.
+    /// Leases end, delays pass, no queue is paused: then every group must get all the rest, and
+    /// then nothing.
     async fn drain(&mut self) -> Check {
         self.configure(Rules { paused: false, ..self.model.rules }).await;
         self.expire(None).await;
@@ -158,6 +158,10 @@ fn group_name(group: u8) -> GroupName {
 }
 
 /// Both sides must say the same.
-fn agree<T: PartialEq + std::fmt::Debug>(what: &str, told: &T, expected: &T) -> Check {
-    if told == expected { Ok(()) } else { Err(format!("{what}: the database says {told:?}, the model {expected:?}")) }
+fn agree<T: PartialEq + std::fmt::Debug>(what: &str, actual: &T, expected: &T) -> Check {
+    if actual == expected {
+        Ok(())
+    } else {
+        Err(format!("{what}: the database says {actual:?}, the model {expected:?}"))
+    }
 }

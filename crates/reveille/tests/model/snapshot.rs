@@ -37,15 +37,15 @@ pub(crate) type Rows = BTreeMap<Place, Row>;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshot {
     pub(crate) rows: Rows,
-    /// The newest sequence of each partition, and whether it is marked as news.
-    pub(crate) heads: BTreeMap<u8, (i64, bool)>,
+    /// The newest sequence of each partition, and whether the partition has new messages.
+    pub(crate) partition_rows: BTreeMap<u8, (i64, bool)>,
     /// With the numbers the database gave them.
     pub(crate) letters: Vec<(i64, Letter)>,
     /// How many messages of foreign transactions wait for each partition.
     pub(crate) outbox: BTreeMap<u8, usize>,
 }
 
-/// A connection that looks behind the library's back, and helps time along.
+/// A connection behind the library's back: it reads the tables, and moves times.
 #[derive(Debug)]
 pub(crate) struct Eye {
     pub(crate) client: Client,
@@ -55,7 +55,7 @@ pub(crate) struct Eye {
 impl Eye {
     pub(crate) async fn open(client: Client) -> Self {
         let mut statements = Vec::new();
-        for text in [HEADS, CURSORS, LETTERS, OUTBOX] {
+        for text in [PARTITION_ROWS, CURSORS, LETTERS, OUTBOX] {
             statements.push(client.prepare(text).await.expect("the tables can be read"));
         }
         Self { client, statements: statements.try_into().expect("four") }
@@ -68,12 +68,12 @@ impl Eye {
 
 impl Snapshot {
     pub(crate) async fn of(eye: &Eye, queue: &str) -> Self {
-        let asked: [&(dyn tokio_postgres::types::ToSql + Sync); 1] = [&queue];
-        let read = |at: usize| eye.client.query(&eye.statements[at], &asked);
-        let (heads, cursors, letters, outbox) = tokio::join!(read(0), read(1), read(2), read(3));
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 1] = [&queue];
+        let read = |at: usize| eye.client.query(&eye.statements[at], &params);
+        let (partition_rows, cursors, letters, outbox) = tokio::join!(read(0), read(1), read(2), read(3));
         let mut snapshot = Self::default();
-        for row in heads.expect("heads can be read") {
-            snapshot.heads.insert(number(row.get(0)), (row.get(1), row.get(2)));
+        for row in partition_rows.expect("partition rows can be read") {
+            snapshot.partition_rows.insert(number(row.get(0)), (row.get(1), row.get(2)));
         }
         for row in cursors.expect("cursors can be read") {
             snapshot.rows.insert((number(row.get(0)), number(row.get(1))), cursor(&row));
@@ -125,7 +125,7 @@ fn letter(row: &tokio_postgres::Row) -> Letter {
     }
 }
 
-const HEADS: &str = "
+const PARTITION_ROWS: &str = "
     select partition.name, partition_row.next_seq - 1, partition_row.new_since is not null
     from reveille.queue
     join reveille.partition on partition.queue = queue.id

@@ -17,7 +17,7 @@ pub(crate) struct Story {
     pub(crate) steps: Vec<Step>,
 }
 
-/// One thing somebody does. `node` is the process that is asked.
+/// One action. `node` is the process that does it.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Push {
@@ -55,7 +55,7 @@ pub(crate) enum Step {
     Acknowledge {
         node: u8,
         which: Vec<Which>,
-        said: Vec<(u8, Outcome)>,
+        results: Vec<(u8, Outcome)>,
         named: bool,
         strict: bool,
     },
@@ -128,7 +128,7 @@ pub(crate) struct Item {
     pub(crate) name: Option<u8>,
 }
 
-/// Where a pop looks. The namespace has another queue, which is always empty; the task has none.
+/// What a pop reads. The namespace has another queue, which is always empty; the task has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     Queue,
@@ -188,7 +188,7 @@ fn step(rng: &mut Rng, rules: Rules) -> Step {
         70..78 => Step::Acknowledge {
             node,
             which: whiches(rng),
-            said: (0..rng.u8(1..5)).map(|_| (rng.u8(0..6), outcome(rng))).collect(),
+            results: (0..rng.u8(1..5)).map(|_| (rng.u8(0..6), outcome(rng))).collect(),
             named: rng.u8(0..4) > 0,
             strict: rng.u8(0..4) == 0,
         },

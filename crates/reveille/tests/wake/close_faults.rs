@@ -34,7 +34,7 @@ async fn a_close_does_not_wait_for_a_link_that_fell_silent() {
 }
 
 #[tokio::test]
-async fn a_close_waits_two_seconds_for_hints_that_cannot_leave() {
+async fn a_close_waits_two_seconds_for_hints_that_cannot_be_sent() {
     let database = database().await;
     let (proxy, through) = database.proxied().await;
     let pusher = Database::connect(DatabaseOptions::new(through)).await.unwrap();
@@ -52,7 +52,7 @@ async fn a_close_waits_two_seconds_for_hints_that_cannot_leave() {
     pusher.close().await;
 
     assert!(closing < Duration::from_secs(9), "{closing:?}: 2 s for hints, 5 s for what is in flight, and slack");
-    assert!(began.elapsed() < closing + Duration::from_secs(1), "there is nobody left to wait for");
+    assert!(began.elapsed() < closing + Duration::from_secs(1), "there is no task left to wait for");
 }
 
 #[tokio::test]

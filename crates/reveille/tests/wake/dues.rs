@@ -27,7 +27,7 @@ async fn a_row_scheduled_before_start_up_is_taken_when_it_is_due_and_not_before(
 }
 
 #[tokio::test]
-async fn a_due_that_nobody_announced_is_read_by_the_heartbeat() {
+async fn a_due_time_that_was_not_announced_is_read_by_the_heartbeat() {
     let database = database().await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
     let waiting = node.ask("mail");
@@ -43,7 +43,7 @@ async fn a_due_that_nobody_announced_is_read_by_the_heartbeat() {
 
 /// B4, B5: with two timers the second must not be forgotten, nor an unrelated success wipe one.
 #[tokio::test]
-async fn every_one_of_several_dues_fires() {
+async fn every_one_of_several_due_times_fires() {
     let database = database().await;
     let client = database.client().await;
     for due_in_s in [0.2, 0.4, 0.6] {
@@ -61,9 +61,9 @@ async fn every_one_of_several_dues_fires() {
     assert!(began.elapsed() < LATE);
 }
 
-/// B6: a due moved earlier while everybody sleeps towards the later one.
+/// B6: a due time moved earlier while all demands sleep towards the later one.
 #[tokio::test]
-async fn a_due_moved_earlier_is_noticed_within_a_heartbeat() {
+async fn a_due_time_moved_earlier_is_noticed_within_a_heartbeat() {
     let database = database().await;
     let client = database.client().await;
     plain_queue::add_silently(&client, "mail", 1, 3600.0).await;
@@ -94,7 +94,7 @@ async fn a_delay_announced_by_another_node_is_kept_without_a_heartbeat() {
     assert!(began.elapsed() >= Duration::from_millis(290) && began.elapsed() < LATE);
 }
 
-/// No reaper: the end of a lease is a due like any other.
+/// No reaper: the end of a lease is a due time like any other.
 #[tokio::test]
 async fn the_lease_of_a_node_that_died_is_taken_over_when_it_ends() {
     let database = database().await;

@@ -1,4 +1,4 @@
-//! What nodes tell each other.
+//! Hints between nodes.
 
 use std::time::{Duration, Instant};
 
@@ -16,20 +16,20 @@ async fn nodes(database: &TestDatabase, count: usize) -> Vec<Node> {
     join_all((0..count).map(|_| start())).await
 }
 
-/// No fault, so nothing may be found that no ring announced.
+/// Without a fault, nothing may be found that no wake-up announced.
 fn none_missed(nodes: &[Node]) {
     let missed: Vec<u64> = nodes.iter().map(|node| node.counters.missed()).collect();
     assert!(missed.iter().all(|missed| *missed == 0), "missed wakes: {missed:?}");
 }
 
-/// Waits until a demand on the queue has looked and gone to sleep.
-async fn until_parked(node: &Node, looks: u64) {
+/// Waits until so many claim rounds have ended, so that a demand on the queue sleeps.
+async fn until_parked(node: &Node, rounds: u64) {
     let mut seen = 0;
-    let mut looked = |event: &Event| {
+    let mut ended = |event: &Event| {
         seen += u64::from(matches!(event, Event::RoundEnded { .. }));
-        seen >= looks
+        seen >= rounds
     };
-    node.events.until(&mut looked).await;
+    node.events.until(&mut ended).await;
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_push_on_one_node_wakes_a_waiter_on_another() {
 }
 
 #[tokio::test]
-async fn one_push_costs_one_look_on_each_of_four_nodes_with_sixty_four_waiters() {
+async fn one_push_costs_one_claim_round_on_each_of_four_nodes_with_sixty_four_waiters() {
     let database = database().await;
     let nodes = nodes(&database, 4).await;
     let waiting: Vec<_> = nodes.iter().flat_map(|node| (0..16).map(|_| node.ask("mail"))).collect();
@@ -61,7 +61,7 @@ async fn one_push_costs_one_look_on_each_of_four_nodes_with_sixty_four_waiters()
     for (node, before) in nodes.iter().zip(&before) {
         until_parked(node, before + 1).await;
     }
-    // Hints of one node arrive in order: what is behind the first has been heard when this one is
+    // Hints of one node arrive in order: those before the fence have arrived when the fence is
     // answered.
     let fence: Vec<_> = nodes[1..].iter().map(|node| node.ask("fence")).collect();
     nodes[0].push("fence", 3).await;
@@ -71,7 +71,7 @@ async fn one_push_costs_one_look_on_each_of_four_nodes_with_sixty_four_waiters()
             .events
             .count(|event| matches!(event, Event::RoundEnded { cause: Cause::Pushed | Cause::Notified, .. }));
         let fences = node.counters.all_rounds() - before - 1;
-        assert!(mail <= 3 && fences <= 2, "{mail} looks for a hint, {fences} for the fence");
+        assert!(mail <= 3 && fences <= 2, "{mail} claim rounds for a hint, {fences} for the fence");
     }
     none_missed(&nodes);
     drop(waiting);
@@ -103,36 +103,36 @@ async fn a_hundred_rows_in_one_commit_reach_a_hundred_waiters_on_four_nodes() {
 }
 
 #[tokio::test]
-async fn a_node_alone_notifies_nobody() {
+async fn a_node_alone_sends_no_hints() {
     let database = database().await;
     let nodes = nodes(&database, 1).await;
     let channel = nodes[0].database.hint_channel();
-    // A listener that is no node: it hears what is sent, and is not counted as somebody to tell.
-    let (ear, mut wire) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
-    let (tell, mut heard) = tokio::sync::mpsc::channel(64);
+    // A listener that is no node: it receives all notifications, and causes none.
+    let (listener, mut wire) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
+    let (sender, mut payloads) = tokio::sync::mpsc::channel(64);
     let mut reading = tokio::task::JoinSet::new();
     reading.spawn(async move {
         while let Some(Ok(message)) = std::future::poll_fn(|context| wire.poll_message(context)).await {
-            if let AsyncMessage::Notification(said) = message {
-                let _ = tell.send(said.payload().to_owned()).await;
+            if let AsyncMessage::Notification(notification) = message {
+                let _ = sender.send(notification.payload().to_owned()).await;
             }
         }
     });
-    ear.batch_execute(&format!("listen {channel}")).await.unwrap();
+    listener.batch_execute(&format!("listen {channel}")).await.unwrap();
 
     let taken = nodes[0].take("mail");
     nodes[0].push("mail", 1).await;
     taken.await;
     nodes[0].database.broadcaster().flush().await;
-    ear.execute("select pg_notify($1, 'the end')", &[&channel]).await.unwrap();
+    listener.execute("select pg_notify($1, 'the end')", &[&channel]).await.unwrap();
 
-    while let Some(said) = heard.recv().await.filter(|said| said != "the end") {
-        assert!(!said.starts_with("hint"), "there was nobody to tell, and yet: {said}");
+    while let Some(payload) = payloads.recv().await.filter(|payload| payload != "the end") {
+        assert!(!payload.starts_with("hint"), "a hint was sent, though there is no other node: {payload}");
     }
 }
 
 #[tokio::test]
-async fn a_program_that_pushes_and_ends_has_told_everybody() {
+async fn a_program_that_pushes_and_ends_has_sent_its_hints() {
     let database = database().await;
     let nodes = nodes(&database, 1).await;
     let waiting = nodes[0].ask("mail");
@@ -159,7 +159,7 @@ async fn a_producer_in_plain_sql_wakes_a_waiter_when_it_commits() {
     let transaction = client.transaction().await.unwrap();
     transaction.execute("insert into todo (queue) values ('mail')", &[]).await.unwrap();
     transaction.execute("select pg_notify($1, E'hint\\ntodo mail')", &[&channel]).await.unwrap();
-    assert_eq!(nodes[0].counters.wakes(Cause::Notified), 0, "nobody is woken before the commit");
+    assert_eq!(nodes[0].counters.wakes(Cause::Notified), 0, "no key is woken before the commit");
     transaction.commit().await.unwrap();
 
     assert!(matches!(waiting.await, Answer::Lease(_)));
@@ -185,7 +185,7 @@ async fn a_push_wakes_the_other_dispatcher_of_the_same_process() {
 }
 
 #[tokio::test]
-async fn many_hints_leave_in_few_statements() {
+async fn many_hints_are_sent_in_few_statements() {
     let database = database().await;
     let nodes = nodes(&database, 2).await;
     let waiting = nodes[1].ask("queue-999");
@@ -204,9 +204,9 @@ async fn many_hints_leave_in_few_statements() {
     none_missed(&nodes);
 }
 
-/// A delay is a hint too: a thousand forged ones must not buy a thousand looks.
+/// A delay is a hint too: a thousand forged ones must not cost a thousand claim rounds.
 #[tokio::test]
-async fn a_flood_of_forged_delays_leaves_looks_bounded() {
+async fn a_flood_of_forged_delays_leaves_claim_rounds_bounded() {
     let database = database().await;
     let nodes = nodes(&database, 1).await;
     let _parked = nodes[0].ask("mail");
@@ -221,11 +221,11 @@ async fn a_flood_of_forged_delays_leaves_looks_bounded() {
     database.client().await.execute(forged, &[&channel]).await.unwrap();
     nodes[0].take("fence").await;
 
-    let looks = nodes[0].counters.all_rounds() - before;
+    let rounds = nodes[0].counters.all_rounds() - before;
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
-    let per_second = looks as f64 / began.elapsed().as_secs_f64();
+    let per_second = rounds as f64 / began.elapsed().as_secs_f64();
     assert_eq!(nodes[0].database.wake_figures().heard, 2000);
-    assert!(per_second <= 210.0, "{looks} looks in {:?}", began.elapsed());
+    assert!(per_second <= 210.0, "{rounds} claim rounds in {:?}", began.elapsed());
 }
 
 /// Echoes can be forged too; they neither prove a link nor push the true echo aside.
@@ -246,9 +246,9 @@ async fn forged_echoes_leave_the_link_as_it_is() {
     assert_eq!(node.database.wake_figures().connects, 1);
 }
 
-/// B: anybody who can connect can notify.
+/// B: every role that can connect can notify.
 #[tokio::test]
-async fn a_flood_of_forged_notifications_leaves_looks_bounded_and_the_node_well() {
+async fn a_flood_of_forged_notifications_leaves_claim_rounds_bounded_and_the_node_well() {
     let database = database().await;
     let nodes = nodes(&database, 2).await;
     let _parked = nodes[1].ask("mail");
@@ -268,21 +268,21 @@ async fn a_flood_of_forged_notifications_leaves_looks_bounded_and_the_node_well(
     taken.await;
     let seconds = began.elapsed().as_secs_f64();
 
-    let looks = nodes[1].counters.all_rounds() - before;
+    let rounds = nodes[1].counters.all_rounds() - before;
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
-    let per_second = looks as f64 / seconds;
+    let per_second = rounds as f64 / seconds;
     assert!(nodes[1].database.wake_figures().heard >= 4000);
-    assert!(per_second <= 210.0, "{looks} looks in {seconds} s");
+    assert!(per_second <= 210.0, "{rounds} claim rounds in {seconds} s");
 }
 
 #[tokio::test]
-async fn waiters_that_come_and_go_under_a_proven_link_do_not_look_again() {
+async fn waiters_that_come_and_go_under_a_proven_link_cause_no_claim_rounds() {
     let database = database().await;
     let nodes = nodes(&database, 1).await;
     drop(nodes[0].ask("mail"));
     let _first = nodes[0].ask("mail");
     until_parked(&nodes[0], 1).await;
-    let looks = nodes[0].counters.rounds(Outcome::Empty);
+    let rounds = nodes[0].counters.rounds(Outcome::Empty);
 
     for _ in 0..1000 {
         drop(nodes[0].ask("mail"));
@@ -291,6 +291,6 @@ async fn waiters_that_come_and_go_under_a_proven_link_do_not_look_again() {
     nodes[0].push("fence", 1).await;
     fence.await;
 
-    assert!(nodes[0].counters.rounds(Outcome::Empty) <= looks + 1, "only the fence looked");
+    assert!(nodes[0].counters.rounds(Outcome::Empty) <= rounds + 1, "only the fence caused a round");
     none_missed(&nodes);
 }

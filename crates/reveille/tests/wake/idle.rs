@@ -11,20 +11,20 @@ use reveille_wake::{Cause, Event, Hub, HubOptions};
 
 use crate::support::{NEVER, broke, database, parked};
 
-/// Short enough for a test; long enough that a busy machine is not taken for a dead node, which
-/// would look at everything.
+/// Short enough for a test; long enough that a node on a busy machine is not taken for dead, which
+/// would wake every key.
 const BEAT: Duration = Duration::from_millis(500);
 
 async fn beats(database: &Database, more: u64) -> u64 {
     let wanted = database.wake_figures().beats + more;
     while database.wake_figures().beats < wanted {
-        tokio::time::sleep(Duration::from_millis(5)).await; // tidy: sleep because a beat rings nobody
+        tokio::time::sleep(Duration::from_millis(5)).await; // tidy: sleep because a beat wakes no key
     }
     database.wake_figures().beats
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_keys_and_sixteen_dispatchers_cost_one_statement_a_heartbeat_and_no_look() {
+async fn a_thousand_keys_and_sixteen_dispatchers_cost_one_statement_a_heartbeat_and_no_claim_round() {
     let cluster = TestCluster::start(|options| options.setting("shared_preload_libraries", "pg_stat_statements"));
     let url = cluster.url("postgres");
     let admin = connect(&url).await;
@@ -41,9 +41,9 @@ async fn a_thousand_keys_and_sixteen_dispatchers_cost_one_statement_a_heartbeat_
     for (number, node) in nodes.iter().enumerate() {
         until_known_empty(node, 1000_usize.div_ceil(16) - usize::from(number >= 1000 % 16)).await;
     }
-    let looks = || nodes.iter().map(|node| node.counters.all_rounds()).sum::<u64>();
+    let rounds = || nodes.iter().map(|node| node.counters.all_rounds()).sum::<u64>();
     beats(&database, 1).await;
-    let (looks_before, before) = (looks(), database.wake_figures().beats);
+    let (rounds_before, before) = (rounds(), database.wake_figures().beats);
     admin.batch_execute("select pg_stat_statements_reset()").await.unwrap();
 
     beats(&database, 6).await;
@@ -52,7 +52,7 @@ async fn a_thousand_keys_and_sixteen_dispatchers_cost_one_statement_a_heartbeat_
     let statements: i64 = admin.query_one(count, &[]).await.unwrap().get(0);
     let beats = i64::try_from(database.wake_figures().beats - before).unwrap();
     assert!((statements - beats).abs() <= 2, "{statements} statements in {beats} beats");
-    assert_eq!(looks(), looks_before, "nobody looked");
+    assert_eq!(rounds(), rounds_before, "there was no claim round");
     assert_eq!(nodes.iter().map(|node| node.counters.missed()).sum::<u64>(), 0);
     drop(waiting);
     for node in nodes {
@@ -60,14 +60,14 @@ async fn a_thousand_keys_and_sixteen_dispatchers_cost_one_statement_a_heartbeat_
     }
 }
 
-/// Waits until so many keys are waited for and each was looked at.
+/// Waits until so many keys are waited for and each was in a claim round.
 async fn until_known_empty(node: &Node, keys: usize) {
-    let mut looked = 0;
+    let mut claimed = 0;
     let mut all = |event: &Event| {
         if let Event::RoundEnded { keys, .. } = event {
-            looked += keys;
+            claimed += keys;
         }
-        looked >= keys
+        claimed >= keys
     };
     node.events.until(&mut all).await;
 }

@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_millis(200);
 /// Under 50 ms late when the reconnect succeeds at once. What a plain connection takes at the same
 /// time is allowed beside that, and the best of a few counts: tests share their machine.
 #[tokio::test]
-async fn a_terminated_listener_comes_back_at_once_and_looks_for_what_it_missed() {
+async fn a_terminated_listener_comes_back_at_once_and_finds_what_it_missed() {
     let database = database().await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
     let client = database.client().await;
@@ -77,7 +77,7 @@ async fn a_stalled_connection_is_found_two_seconds_after_a_heartbeat_and_work_go
     let found_after = began.elapsed();
     plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
 
-    assert!(matches!(waiting.await, Answer::Lease(_)), "the watchful pace finds it while the link is down");
+    assert!(matches!(waiting.await, Answer::Lease(_)), "fallback polling finds it while the link is down");
     assert!(found_after < Duration::from_secs(5), "{found_after:?}: a heartbeat of 0.2 s, 2 s for the echo, and slack");
     proxy.heal();
     proxy.cut();
@@ -97,7 +97,7 @@ async fn a_refused_connection_is_tried_again_until_it_is_accepted() {
     events.until(|event| matches!(event, Event::Link(Link::Lost { attempts, .. }) if *attempts >= 3)).await;
     let waiting = node.ask("mail");
     plain_queue::add_silently(&database.client().await, "mail", 1, 0.0).await;
-    assert!(matches!(waiting.await, Answer::Lease(_)), "nobody sleeps while nothing is heard");
+    assert!(matches!(waiting.await, Answer::Lease(_)), "demands poll while no hint can arrive");
     proxy.heal();
 
     events.until(proven).await;
@@ -124,7 +124,7 @@ async fn a_restarted_and_a_crashed_database_cost_no_work() {
 }
 
 #[tokio::test]
-async fn a_broadcaster_that_lost_its_connection_says_everything_when_it_is_back() {
+async fn a_broadcaster_that_lost_its_connection_hints_at_everything_when_it_is_back() {
     let database = database().await;
     let pusher = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
@@ -140,7 +140,7 @@ async fn a_broadcaster_that_lost_its_connection_says_everything_when_it_is_back(
     assert!(matches!(waiting.await, Answer::Lease(_)));
 }
 
-/// The pusher dies between its commit and its hint: nothing is said, and nobody is missed yet.
+/// The pusher dies between its commit and its hint: no hint is sent, and its row is not silent yet.
 #[tokio::test]
 async fn a_hint_that_was_never_sent_costs_one_heartbeat() {
     let database = database().await;
@@ -155,8 +155,8 @@ async fn a_hint_that_was_never_sent_costs_one_heartbeat() {
     assert!(found > 0);
 }
 
-/// Commits its row, listens, then looks: whoever pushes meanwhile sees the row or is seen by the
-/// look.
+/// Commits its row, listens, then claims: a producer meanwhile sees the row, or the claim finds its
+/// work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_joins_while_another_pushes_misses_nothing() {
     let database = database().await;
@@ -182,7 +182,7 @@ async fn a_node_that_joins_while_another_pushes_misses_nothing() {
 }
 
 #[tokio::test]
-async fn the_long_pace_returns_after_a_loss() {
+async fn fallback_polling_ends_when_the_link_is_proven_again() {
     let database = database().await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
     let _waiting = node.ask("mail");

@@ -1,4 +1,4 @@
-//! Who is there to be told.
+//! The rows of the nodes, by which they know each other.
 
 use std::time::Duration;
 
@@ -26,9 +26,9 @@ async fn a_node_has_a_row_while_it_lives() {
     assert_eq!(rows(&client).await, 0);
 }
 
-/// A peer may die between its commit and its hint.
+/// A node may die between its commit and its hint.
 #[tokio::test]
-async fn a_peer_that_falls_silent_rings_everything_and_is_forgotten() {
+async fn a_node_that_falls_silent_wakes_every_key_and_is_forgotten() {
     let database = TestDatabase::new().await;
     let client = database.client().await;
     plain_queue::create(&client).await;
@@ -49,9 +49,9 @@ async fn a_peer_that_falls_silent_rings_everything_and_is_forgotten() {
     node.close().await;
 }
 
-/// Late by more than its peers wait, it was told nothing meanwhile.
+/// Its heartbeat was so late that the other nodes sent it no hints meanwhile.
 #[tokio::test]
-async fn a_node_that_was_taken_for_dead_looks_at_everything_when_it_notices() {
+async fn a_node_that_was_taken_for_dead_wakes_every_key_when_it_notices() {
     let database = TestDatabase::new().await;
     let client = database.client().await;
     plain_queue::create(&client).await;
@@ -69,7 +69,7 @@ async fn a_node_that_was_taken_for_dead_looks_at_everything_when_it_notices() {
 }
 
 #[tokio::test]
-async fn nodes_of_another_schema_hear_nothing_of_us() {
+async fn nodes_of_another_schema_receive_no_hints_of_ours() {
     let database = TestDatabase::new().await;
     plain_queue::create(&database.client().await).await;
     let mut theirs = NodeOptions::new(database.url());

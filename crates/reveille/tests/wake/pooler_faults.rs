@@ -1,6 +1,6 @@
-//! A transaction pooler where LISTEN needs a session of its own. It takes LISTEN without a word,
-//! and even brings the echo of our own statement round, because for that moment the session is
-//! ours; hints of others go nowhere.
+//! A transaction pooler where LISTEN needs a session of its own. It accepts LISTEN, and even passes
+//! the echo of our own statement, because for that moment the session is ours; hints of other nodes
+//! are lost.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ fn pooled(pooler: &Pooler) -> NodeOptions {
 }
 
 #[tokio::test]
-async fn a_pooler_as_the_only_way_never_proves_the_link_and_work_is_found_by_watching() {
+async fn a_pooler_as_the_only_way_never_proves_the_link_and_work_is_found_by_polling() {
     let database = database().await;
     for settings in [LoginSettings::Refused, LoginSettings::Swallowed] {
         let Some(pooler) = Pooler::before(&database, 1, settings) else { return };
@@ -41,8 +41,8 @@ async fn a_pooler_as_the_only_way_never_proves_the_link_and_work_is_found_by_wat
     }
 }
 
-/// What of ours the next one gets with the pooler's session: channels it hears, and what a commit
-/// is worth.
+/// What of ours the next client gets with the pooler's session: channels it listens on, and what a
+/// commit is worth.
 async fn left_behind(pooler: &Pooler) -> Option<String> {
     let client = reveille_testkit::connect(&pooler.url()).await;
     let ask = "select (select count(*) from pg_listening_channels()) + (select count(*) from pg_settings

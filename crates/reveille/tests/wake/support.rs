@@ -1,4 +1,4 @@
-//! What the engine's tests stand on besides the test kit: a cluster with a standby.
+//! Shared by the engine's tests, besides the test kit: a cluster with a standby.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) async fn database() -> TestDatabase {
     database
 }
 
-/// Waits until the node has looked once and gone to sleep.
+/// Waits until a claim round of the node has ended, so that its demand sleeps.
 pub(crate) async fn parked(node: &Node) {
     node.events.until(|event| matches!(event, Event::RoundEnded { .. })).await;
 }
@@ -34,7 +34,7 @@ pub(crate) fn proven(event: &Event) -> bool {
     matches!(event, Event::Link(link) if link.is_proven())
 }
 
-/// Ends the sessions of one purpose; says how many there were.
+/// Ends the sessions of one purpose; returns how many there were.
 pub(crate) async fn terminate(client: &Client, purpose: &str) -> usize {
     let kill = "select pg_terminate_backend(pid) from pg_stat_activity
          where datname = current_database() and application_name = 'reveille ' || $1";

@@ -1,4 +1,4 @@
-//! Sources that cannot be asked, and code of others that panics. Nobody else is silenced by them.
+//! Surveys that fail, and code of sources and observers that panics: other sources go on.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::support::{NEVER, broke, database, parked, proven};
 
 const SOON: Duration = Duration::from_millis(100);
 
-/// A hub of somebody else's, and what it was told.
+/// A hub of another source, and its events.
 fn hub() -> (Hub<String>, Events<Event>) {
     let events = Events::new();
     let seen = events.clone();
@@ -25,7 +25,7 @@ fn hub() -> (Hub<String>, Events<Event>) {
 }
 
 #[tokio::test]
-async fn a_survey_that_fails_costs_its_own_source_the_proof_until_it_succeeds_and_nobody_else() {
+async fn a_survey_that_fails_makes_only_its_own_source_poll_until_it_succeeds() {
     let database = database().await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
     let (hub, events) = hub();
@@ -98,7 +98,7 @@ impl WorkSource for Many {
 }
 
 #[tokio::test]
-async fn a_beat_asks_about_some_keys_at_a_time_and_in_the_end_about_all() {
+async fn a_heartbeat_surveys_some_keys_at_a_time_and_in_the_end_all() {
     let database = database().await;
     let node = Node::start(NodeOptions::new(database.url()).heartbeat(SOON)).await;
     let many = Arc::new(Many::new());
@@ -110,7 +110,7 @@ async fn a_beat_asks_about_some_keys_at_a_time_and_in_the_end_about_all() {
         }
     };
 
-    tokio::time::timeout(Duration::from_secs(30), all).await.expect("every key is asked about");
+    tokio::time::timeout(Duration::from_secs(30), all).await.expect("every key is surveyed");
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn a_locked_table_is_waited_for_less_than_two_seconds_and_only_by_its_own_
 }
 
 #[tokio::test]
-async fn a_schema_that_is_migrated_later_is_found_and_until_then_work_is_found_by_watching() {
+async fn a_schema_that_is_migrated_later_is_found_and_until_then_work_is_found_by_polling() {
     let database = TestDatabase::empty().await;
     plain_queue::create(&database.client().await).await;
     let node = Node::start_unproven(NodeOptions::new(database.url()).heartbeat(NEVER)).await;
@@ -225,16 +225,16 @@ async fn a_panic_in_a_source_ends_neither_the_listener_nor_the_inbox() {
     assert!(matches!(waiting.await, Answer::Lease(_)));
 }
 
-/// An observer may do as it likes, so it may ask how the link is.
+/// An observer may call anything, so it may read the state of the link.
 #[tokio::test]
 async fn an_observer_that_asks_for_the_link_gets_an_answer() {
     let database = database().await;
     let way = Database::connect(DatabaseOptions::new(database.url())).await.unwrap();
-    let (asked, events) = (way.clone(), Events::new());
-    let told = events.clone();
+    let (database_of_observer, events) = (way.clone(), Events::new());
+    let links = events.clone();
     let observer = move |event: &Event| {
         if matches!(event, Event::Link(_)) {
-            told.record(asked.link());
+            links.record(database_of_observer.link());
         }
     };
     let (hub, _dues) = Hub::<String>::new(HubOptions::default().observer(Arc::new(observer)));

@@ -1,8 +1,7 @@
-//! `POST /api/v1/ack` and `POST /api/v1/ack/batch`: what consumers say about messages, by
-//! transaction id.
+//! `POST /api/v1/ack` and `POST /api/v1/ack/batch`: consumers settle messages by transaction id.
 //!
-//! Answered with 200 and one entry for each item, whatever became of it; only a request that cannot
-//! be understood, or a database that is away, is a fault of the whole.
+//! The answer is 200 with one entry for each item, settled or refused. Only a request that cannot
+//! be parsed, or a database that does not answer, fails the whole request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,23 +13,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer;
-use crate::body_door::Whole;
+use crate::context::Context;
 use crate::figures::Figures;
 use crate::heavy::heavy;
 use crate::problem::Problem;
-use crate::scales::{TOLD, room_for};
-use crate::service::Service;
+use crate::request_body::Whole;
+use crate::scales::{ITEM_BYTES, room_for};
 use crate::wire::json::{Objects, parse};
 use crate::wire::names;
-use crate::wire::told::quoted;
+use crate::wire::quote::quoted;
 
 /// In one request.
 const ITEMS_MAX: usize = 100_000;
 
-/// What is said about one message.
+/// The ack of one message, as clients spell it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Said {
+pub(super) struct AckItem {
     pub(super) transaction_id: Option<String>,
     pub(super) partition_id: Option<String>,
     pub(super) status: Option<String>,
@@ -42,61 +41,62 @@ pub(super) struct Said {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Many {
-    acknowledgments: Option<Objects<Said, ITEMS_MAX>>,
+    acknowledgments: Option<Objects<AckItem, ITEMS_MAX>>,
     consumer_group: Option<String>,
 }
 
-pub(super) async fn one(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
-    let said: Said = parse(&body)?;
-    if said.transaction_id.is_none() {
+pub(super) async fn one(State(context): State<Arc<Context>>, Whole(body): Whole) -> Result<Response, Problem> {
+    let item: AckItem = parse(&body)?;
+    if item.transaction_id.is_none() {
         return Err(Problem::invalid("transactionId is required"));
     }
-    if said.partition_id.is_none() {
+    if item.partition_id.is_none() {
         return Err(Problem::invalid("partitionId is required to ensure message uniqueness"));
     }
-    settle(&service, vec![said], None).await
+    settle(&context, vec![item], None).await
 }
 
-pub(super) async fn batch(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
+pub(super) async fn batch(State(context): State<Arc<Context>>, Whole(body): Whole) -> Result<Response, Problem> {
     let many: Many = parse(&body)?;
-    let Some(Objects(said)) = many.acknowledgments else {
+    let Some(Objects(items)) = many.acknowledgments else {
         return Err(Problem::invalid("acknowledgments array is required"));
     };
-    settle(&service, said, many.consumer_group).await
+    settle(&context, items, many.consumer_group).await
 }
 
-async fn settle(service: &Service, said: Vec<Said>, group: Option<String>) -> Result<Response, Problem> {
-    service.figures.ack_requests.add(1);
-    let telling = said.iter().map(|said| said.transaction_id.as_ref().map_or(0, String::len) + TOLD).sum();
-    let _room = room_for(service, telling)?;
-    let mut asked = Vec::with_capacity(said.len());
+async fn settle(context: &Context, items: Vec<AckItem>, group: Option<String>) -> Result<Response, Problem> {
+    context.figures.ack_requests.add(1);
+    let bytes = items.iter().map(|item| item.transaction_id.as_ref().map_or(0, String::len) + ITEM_BYTES).sum();
+    let _room = room_for(context, bytes)?;
+    let mut acks = Vec::with_capacity(items.len());
     let places: Vec<Result<(), String>> =
-        heavy(telling, || said.iter().map(|said| said.read(group.as_deref()).map(|item| asked.push(item))).collect());
-    let known = asked.len();
-    let mut settled = service.messages.acknowledge(asked).await;
-    // One cause for all of them: the database, or our end. Nothing was settled, and all of it may
-    // be said again.
+        heavy(bytes, || items.iter().map(|item| item.read(group.as_deref()).map(|ack| acks.push(ack))).collect());
+    let known = acks.len();
+    let mut settled = context.messages.acknowledge(acks).await;
+    // All of them failed for one cause: the database, or our shutdown. Nothing was settled, and the
+    // client may send all of it again.
     if known > 0 && settled.iter().all(Result::is_err) {
         let first = settled.pop().and_then(Result::err).unwrap_or(MessagesError::Closed);
-        service.figures.ack_refused.add(known);
+        context.figures.ack_refused.add(known);
         return Err(first.into());
     }
     let mut settled = settled.into_iter();
     let mut next = || settled.next().unwrap_or(Err(MessagesError::Closed));
-    let became: Vec<Became> = places.into_iter().map(|place| place.map(|()| next())).collect();
-    let names = names_of(service, said.iter().zip(&became)).await;
-    Ok(heavy(telling, || {
-        let told = became.into_iter().zip(&said).enumerate();
-        let told: Vec<Told<'_>> = told.map(|(index, (became, said))| Told::new(index, said, became, &names)).collect();
-        count(&service.figures, &told);
-        answer::ok(&told)
+    let outcomes: Vec<ItemOutcome> = places.into_iter().map(|place| place.map(|()| next())).collect();
+    let names = names_of(context, items.iter().zip(&outcomes)).await;
+    Ok(heavy(bytes, || {
+        let results = outcomes.into_iter().zip(&items).enumerate();
+        let results: Vec<ItemResult<'_>> =
+            results.map(|(index, (outcome, item))| ItemResult::new(index, item, outcome, &names)).collect();
+        count(&context.figures, &results);
+        answer::ok(&results)
     }))
 }
 
-fn count(figures: &Figures, told: &[Told<'_>]) {
-    for item in told {
-        if item.success {
-            count_settled(figures, item.dlq);
+fn count(figures: &Figures, results: &[ItemResult<'_>]) {
+    for result in results {
+        if result.success {
+            count_settled(figures, result.dlq);
         } else {
             figures.ack_refused.add(1);
         }
@@ -108,47 +108,47 @@ pub(super) fn count_settled(figures: &Figures, dead: bool) {
     figures.dead.add(usize::from(dead));
 }
 
-/// What became of an item, or why it could not be asked.
-type Became = Result<Result<Settled, MessagesError>, String>;
+/// The outcome of an item, or why the item could not be read.
+type ItemOutcome = Result<Result<Settled, MessagesError>, String>;
 type PartitionNames = HashMap<PartitionUid, (QueueName, PartitionName)>;
 
-/// What the partitions are called whose messages were found. They are remembered by now; where they
-/// are not, and cannot be asked for, the acks were recorded all the same.
-async fn names_of(service: &Service, items: impl Iterator<Item = (&Said, &Became)>) -> PartitionNames {
+/// The names of the partitions whose messages were found. Most are cached by now. A name that
+/// cannot be read is left out, because the acks are already recorded.
+async fn names_of(context: &Context, items: impl Iterator<Item = (&AckItem, &ItemOutcome)>) -> PartitionNames {
     let mut names = PartitionNames::new();
-    for (said, became) in items {
-        let Some(uid) = said.partition() else { continue };
-        if matches!(became, Ok(Ok(Settled::NotFound)) | Err(_)) || names.contains_key(&uid) {
+    for (item, outcome) in items {
+        let Some(uid) = item.partition() else { continue };
+        if matches!(outcome, Ok(Ok(Settled::NotFound)) | Err(_)) || names.contains_key(&uid) {
             continue;
         }
-        if let Ok(Some(found)) = service.messages.partition_names(uid).await {
+        if let Ok(Some(found)) = context.messages.partition_names(uid).await {
             names.insert(uid, found);
         }
     }
     names
 }
 
-impl Said {
+impl AckItem {
     fn partition(&self) -> Option<PartitionUid> {
         self.partition_id.as_deref().and_then(names::partition_uid)
     }
 
-    /// The same in the library's words, or why that cannot be.
+    /// The ack for the library, or why it cannot be read.
     pub(super) fn read(&self, group: Option<&str>) -> Result<Acknowledgement, String> {
         let id = self.transaction_id.as_deref().ok_or("transactionId is required")?;
         let partition = self.partition_id.as_deref().ok_or("partitionId is required to ensure message uniqueness")?;
         let partition = names::partition_uid(partition).ok_or(NOT_FOUND)?;
         let group = group.map(ToOwned::to_owned).or_else(|| self.consumer_group.clone());
         let group = names::group(group).map_err(|problem| problem.sentence.into_owned())?;
-        let said = Acknowledgement::new(partition, id).group(group).outcome(self.outcome()?).strict();
-        let said = match self.lease_id.as_deref().filter(|id| !id.is_empty()) {
-            Some(id) => said.lease(names::lease(id).ok_or(LEASE_LOST)?),
-            None => said,
+        let ack = Acknowledgement::new(partition, id).group(group).outcome(self.outcome()?).strict();
+        let ack = match self.lease_id.as_deref().filter(|id| !id.is_empty()) {
+            Some(id) => ack.lease(names::lease(id).ok_or(LEASE_LOST)?),
+            None => ack,
         };
         Ok(match &self.error {
-            Some(Value::String(text)) => said.error(text),
-            Some(Value::Null) | None => said,
-            Some(other) => said.error(other.to_string()),
+            Some(Value::String(text)) => ack.error(text),
+            Some(Value::Null) | None => ack,
+            Some(other) => ack.error(other.to_string()),
         })
     }
 
@@ -166,7 +166,7 @@ impl Said {
 const NOT_FOUND: &str = "Message not found";
 const LEASE_LOST: &str = "invalid or expired lease";
 
-/// Why it was not settled; `None` when it was.
+/// Why the message was not settled; `None` when it was.
 pub(super) fn refusal(settled: Settled) -> Option<&'static str> {
     match settled {
         Settled::Done { .. } | Settled::Already => None,
@@ -179,11 +179,11 @@ pub(super) fn refusal(settled: Settled) -> Option<&'static str> {
     }
 }
 
-/// What became of one item, as it is spelt.
+/// The result of one item, as clients read it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "as clients read it")]
-struct Told<'a> {
+struct ItemResult<'a> {
     index: usize,
     transaction_id: Option<&'a str>,
     success: bool,
@@ -196,9 +196,9 @@ struct Told<'a> {
     noop: bool,
 }
 
-impl<'a> Told<'a> {
-    fn new(index: usize, said: &'a Said, became: Became, names: &'a PartitionNames) -> Self {
-        let (settled, error) = match became {
+impl<'a> ItemResult<'a> {
+    fn new(index: usize, item: &'a AckItem, outcome: ItemOutcome, names: &'a PartitionNames) -> Self {
+        let (settled, error) = match outcome {
             Ok(Ok(settled)) => (Some(settled), refusal(settled).map(ToOwned::to_owned)),
             Ok(Err(error)) => (None, Some(Problem::from(error).sentence.into_owned())),
             Err(sentence) => (None, Some(sentence)),
@@ -207,10 +207,10 @@ impl<'a> Told<'a> {
             Some(Settled::Done { released, dead }) => (released, dead),
             _ => (false, false),
         };
-        let place = said.partition().and_then(|uid| names.get(&uid));
+        let place = item.partition().and_then(|uid| names.get(&uid));
         Self {
             index,
-            transaction_id: said.transaction_id.as_deref(),
+            transaction_id: item.transaction_id.as_deref(),
             success: error.is_none(),
             error,
             queue_name: place.map(|(queue, _)| queue.as_str()),

@@ -16,19 +16,19 @@ const UNWRITABLE: Problem =
 
 /// Which page of a list is asked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct PageRequest {
     pub(super) limit: u32,
     pub(super) offset: u32,
 }
 
-impl Asked {
+impl PageRequest {
     /// The same for the library.
     pub(super) fn in_messages(self) -> Result<Page, Problem> {
         Ok(Page::new(self.limit, self.offset)?)
     }
 }
 
-/// A page of a list, as clients like to have it beside the list.
+/// Which page of a list this is, beside the list itself.
 #[derive(Debug, Serialize)]
 pub(super) struct Pagination {
     limit: u32,
@@ -39,9 +39,9 @@ pub(super) struct Pagination {
 }
 
 impl Pagination {
-    /// A page that ended early, because of its bytes, says so by its limit: the next one begins
-    /// that much further on.
-    pub(super) fn new(Asked { limit, offset }: Asked, shown: usize, total: i64) -> Self {
+    /// A page that ended early, because of its bytes, has a lower limit: the next page begins that
+    /// much further on.
+    pub(super) fn new(PageRequest { limit, offset }: PageRequest, shown: usize, total: i64) -> Self {
         let behind = i64::from(offset) + i64::try_from(shown).unwrap_or(i64::MAX);
         let has_more = behind < total;
         let cut = u32::try_from(shown).ok().filter(|shown| has_more && *shown > 0);
@@ -49,8 +49,8 @@ impl Pagination {
     }
 }
 
-/// No content: no body, and no word about its length or kind. A 204 that has one makes Node's
-/// client drop the connection.
+/// No content: no body, and no header about its length or type. A 204 with such a header makes
+/// Node's client drop the connection.
 pub(super) fn nothing() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }

@@ -1,7 +1,7 @@
-//! `POST /api/v1/configure`: make a queue, or change it.
+//! `POST /api/v1/configure`: create a queue, or change it.
 //!
-//! Only what is named changes, unless `mode` is `replace`. Every option is echoed as it holds then.
-//! An option that nobody knows is refused: it was meant for one that would now stay as it is.
+//! Only the named options change, unless `mode` is `replace`. The answer has every option with its
+//! new value. An unknown option is refused: it was meant for one that would now stay unchanged.
 
 mod flags;
 mod options;
@@ -17,12 +17,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer;
-use crate::body_door::Whole;
+use crate::context::Context;
 use crate::problem::Problem;
-use crate::service::Service;
+use crate::request_body::Whole;
 use crate::wire::json::{Object, parse, slip};
 use crate::wire::names;
-use crate::wire::told::quoted;
+use crate::wire::quote::quoted;
 use flags::Flags;
 use options::Options;
 
@@ -37,7 +37,7 @@ struct Body {
     options: Option<Object<Options>>,
 }
 
-pub(super) async fn configure(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
+pub(super) async fn configure(State(context): State<Arc<Context>>, Whole(body): Whole) -> Result<Response, Problem> {
     let raw = body;
     let body: Body = parse(&raw)?;
     refuse_misplaced(&raw)?;
@@ -49,7 +49,7 @@ pub(super) async fn configure(State(service): State<Arc<Service>>, Whole(body): 
     };
     let Object(given) = body.options.unwrap_or_default();
     given.flags().check()?;
-    let before = if replace { None } else { service.messages.queue(&name).await? };
+    let before = if replace { None } else { context.messages.queue(&name).await? };
     let flags = given.flags().over(before.as_ref().map(Flags::of));
     let mut options = given.read(before.is_none())?;
     options = flags.choose(options).echo(flags.spelt());
@@ -62,7 +62,7 @@ pub(super) async fn configure(State(service): State<Arc<Service>>, Whole(body): 
     if let Some(task) = body.task {
         options = options.task(task);
     }
-    let queue = service.messages.configure(&name, &options).await?;
+    let queue = context.messages.configure(&name, &options).await?;
     Ok(answer::ok(&json!({
         "configured": true,
         "queueId": queue.uid,
@@ -74,7 +74,7 @@ pub(super) async fn configure(State(service): State<Arc<Service>>, Whole(body): 
     })))
 }
 
-/// Beside the options nothing is looked for that belongs among them, and a slip is not passed over.
+/// Refuses an option beside `options`, where it would be ignored, and a misspelt field.
 fn refuse_misplaced(body: &[u8]) -> Result<(), Problem> {
     if let Some(option) = slip::names(body)?.iter().find(|name| options::NAMES.contains(&name.as_str())) {
         return Err(Problem::invalid(format!("{option} belongs in options")));
@@ -82,7 +82,7 @@ fn refuse_misplaced(body: &[u8]) -> Result<(), Problem> {
     slip::refuse(body, &FIELDS)
 }
 
-/// A queue's options as they hold.
+/// The current options of a queue.
 pub(super) fn spelt(queue: &QueueDescription) -> Value {
     let flags = Flags::of(queue);
     json!({
@@ -125,7 +125,7 @@ fn seconds(time: Duration) -> Value {
     whole(time.as_secs_f64())
 }
 
-/// Whole numbers without a point: that is how they were given.
+/// Whole numbers without a decimal point, as clients gave them.
 fn whole(number: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "whole and small, as was just seen")]
     if number.fract() == 0.0 && number.abs() < 1e15 { json!(number as i64) } else { json!(number) }

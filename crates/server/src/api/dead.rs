@@ -10,35 +10,35 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::answer::{self, Asked, Pagination};
-use crate::body_door::Whole;
+use super::answer::{self, PageRequest, Pagination};
+use crate::context::Context;
 use crate::heavy::heavy;
 use crate::problem::Problem;
-use crate::scales::TOLD;
-use crate::service::Service;
+use crate::request_body::Whole;
+use crate::scales::ITEM_BYTES;
 use crate::wire::json::{Bounded, Carried, parse, slip};
 use crate::wire::moment::moment_of;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
-use crate::wire::told::quoted;
+use crate::wire::quote::quoted;
 
-/// Letters of one page, if nothing is said.
+/// Letters of one page, by default.
 const PAGE: u32 = 100;
-/// Letters of one page at most. How many bytes is up to the library.
+/// Letters of one page at most. The library limits its bytes.
 pub(super) const PAGE_MAX: u32 = 1000;
-/// How letters are chosen in a body.
+/// The fields of a body that choose letters.
 const FILTERS: [&str; 8] = ["ids", "queue", "consumerGroup", "partition", "from", "to", "text", "all"];
-/// Named in one request.
+/// Letters that one request may name.
 const LETTERS_MAX: usize = 10_000;
 
-pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+pub(super) async fn list(State(context): State<Arc<Context>>, query: Query) -> Result<Response, Problem> {
     let page = page(&query, PAGE)?;
-    let which = Which::asked(&query).read()?;
-    let found = service.messages.dead_letters(&which, page.in_messages()?).await?;
+    let which = Which::of_query(&query).read()?;
+    let found = context.messages.dead_letters(&which, page.in_messages()?).await?;
     let carried = |letter: &DeadLetter| letter.payload.as_ref().map_or(0, |payload| payload.as_bytes().len());
-    let weight = found.letters.iter().map(|letter| carried(letter) + TOLD).sum();
+    let weight = found.letters.iter().map(|letter| carried(letter) + ITEM_BYTES).sum();
     Ok(heavy(weight, || {
-        answer::ok(&Told {
+        answer::ok(&LetterPage {
             messages: found.letters.iter().map(Letter::new).collect(),
             total: found.total,
             pagination: Pagination::new(page, found.letters.len(), found.total),
@@ -46,48 +46,48 @@ pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> R
     }))
 }
 
-/// Back to work: the letters named in `ids`, or all that match.
-pub(super) async fn redrive(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
+/// Returns letters to their queues: those named in `ids`, or all that match.
+pub(super) async fn redrive(State(context): State<Arc<Context>>, Whole(body): Whole) -> Result<Response, Problem> {
     let which: Which = parse(&body)?;
     // A filter that is misspelt beside `all` would redrive everything.
     slip::refuse(&body, &FILTERS)?;
     let redriven = match which.letters()? {
-        Some(letters) => service.messages.redrive(&letters).await?,
-        None => service.messages.redrive_all(&which.chosen()?).await?,
+        Some(letters) => context.messages.redrive(&letters).await?,
+        None => context.messages.redrive_all(&which.chosen()?).await?,
     };
     Ok(answer::ok(&json!({ "success": true, "redriven": redriven })))
 }
 
 pub(super) async fn redrive_one(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names(letter): Names<String>,
 ) -> Result<Response, Problem> {
-    let redriven = service.messages.redrive(&[letter_id(&letter)?]).await?;
+    let redriven = context.messages.redrive(&[letter_id(&letter)?]).await?;
     Ok(answer::ok(&json!({ "success": redriven > 0, "redriven": redriven })))
 }
 
 pub(super) async fn delete_one(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names(letter): Names<String>,
 ) -> Result<Response, Problem> {
-    let deleted = service.messages.delete_dead_letters(&[letter_id(&letter)?]).await?;
+    let deleted = context.messages.delete_dead_letters(&[letter_id(&letter)?]).await?;
     Ok(answer::ok(&json!({ "deleted": deleted > 0, "count": deleted })))
 }
 
-pub(super) async fn delete_all(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
-    let mut which = Which::asked(&query);
+pub(super) async fn delete_all(State(context): State<Arc<Context>>, query: Query) -> Result<Response, Problem> {
+    let mut which = Which::of_query(&query);
     which.all = query.flag("all")?;
-    let deleted = service.messages.delete_all_dead_letters(&which.chosen()?).await?;
+    let deleted = context.messages.delete_all_dead_letters(&which.chosen()?).await?;
     Ok(answer::ok(&json!({ "deleted": deleted > 0, "count": deleted })))
 }
 
 /// `limit` and `offset`, the first within bounds.
-pub(super) fn page(query: &Query, usual: u32) -> Result<Asked, Problem> {
+pub(super) fn page(query: &Query, usual: u32) -> Result<PageRequest, Problem> {
     let limit = query.count("limit")?.unwrap_or(usual).min(PAGE_MAX);
-    Ok(Asked { limit, offset: query.count("offset")?.unwrap_or(0) })
+    Ok(PageRequest { limit, offset: query.count("offset")?.unwrap_or(0) })
 }
 
-/// Which letters, as it is spelt in a query or a body.
+/// Which letters, as a query or a body spells it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Which {
@@ -102,7 +102,7 @@ struct Which {
 }
 
 impl Which {
-    fn asked(query: &Query) -> Self {
+    fn of_query(query: &Query) -> Self {
         Self {
             ids: None,
             queue: query.owned("queue"),
@@ -124,7 +124,7 @@ impl Which {
         ids.iter().map(read).collect::<Result<Vec<_>, _>>().map(Some)
     }
 
-    /// For what changes something: all of them only if that was said.
+    /// For requests that change something: all letters only with `all: true`.
     fn chosen(&self) -> Result<DeadLetters, Problem> {
         let which = self.read()?;
         if which == DeadLetters::all() && self.all != Some(true) {
@@ -165,7 +165,7 @@ fn letter_id(text: &str) -> Result<DeadLetterId, Problem> {
 }
 
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct LetterPage<'a> {
     messages: Vec<Letter<'a>>,
     total: i64,
     pagination: Pagination,
@@ -174,7 +174,7 @@ struct Told<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Letter<'a> {
-    /// A text, as all ids of Queen are.
+    /// A text, like all ids of Queen.
     id: String,
     message_id: Uuid,
     transaction_id: &'a str,

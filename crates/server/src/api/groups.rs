@@ -1,4 +1,4 @@
-//! `/api/v1/consumer-groups`: how far they are, where they begin, and being rid of them.
+//! `/api/v1/consumer-groups`: how far groups are, where they begin, and how to delete them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 
 use super::answer;
 use super::dead::page;
-use crate::body_door::Whole;
+use crate::context::Context;
 use crate::problem::Problem;
-use crate::service::Service;
+use crate::request_body::Whole;
 use crate::wire::json::{parse, slip};
 use crate::wire::moment::moment_of;
 use crate::wire::names::{self, Names};
@@ -26,40 +26,40 @@ use crate::wire::query::Query;
 const GROUPS: u32 = 1000;
 /// Partitions in one answer.
 const PARTITIONS_MAX: u32 = 10_000;
-/// What counts as lagging, if nothing is said.
+/// How many seconds behind counts as lagging, by default.
 const LAGGING: u32 = 3600;
 
-/// By queue and name; a page at a time, of which the first is what whoever says nothing gets.
-pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+/// Ordered by queue and name, one page at a time; by default the first page.
+pub(super) async fn list(State(context): State<Arc<Context>>, query: Query) -> Result<Response, Problem> {
     let queue = query.owned("queue").map(names::queue).transpose()?;
     let page = page(&query, GROUPS)?;
-    let groups = service.messages.groups_page(queue.as_ref(), None, page.in_messages()?).await?;
+    let groups = context.messages.groups_page(queue.as_ref(), None, page.in_messages()?).await?;
     Ok(answer::ok(&groups.iter().map(spelt).collect::<Vec<_>>()))
 }
 
-pub(super) async fn lagging(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+pub(super) async fn lagging(State(context): State<Arc<Context>>, query: Query) -> Result<Response, Problem> {
     let behind = Duration::from_secs(query.count("minLagSeconds")?.unwrap_or(LAGGING).into());
     let limit = query.count("limit")?.unwrap_or(PARTITIONS_MAX).min(PARTITIONS_MAX);
-    let rows = service.messages.group_partitions(None, None, behind, limit).await?;
-    let told = rows.iter().filter(|row| row.lag > 0).map(|row| {
-        let mut told = place(row);
-        told["consumerGroup"] = row.group.as_str().into();
-        told["queueName"] = row.queue.as_str().into();
-        told
+    let rows = context.messages.group_partitions(None, None, behind, limit).await?;
+    let lagging = rows.iter().filter(|row| row.lag > 0).map(|row| {
+        let mut entry = place(row);
+        entry["consumerGroup"] = row.group.as_str().into();
+        entry["queueName"] = row.queue.as_str().into();
+        entry
     });
-    Ok(answer::ok(&told.collect::<Vec<_>>()))
+    Ok(answer::ok(&lagging.collect::<Vec<_>>()))
 }
 
-/// Queen keeps these figures in tables and counts them again when told to; ours are counted when
-/// they are asked for.
+/// Queen keeps these figures in tables and recounts them on this request; ours are counted whenever
+/// they are read.
 pub(super) async fn refresh() -> Response {
     answer::ok(&json!({ "success": true }))
 }
 
 /// Partition by partition, under the names of the queues.
-pub(super) async fn one(State(service): State<Arc<Service>>, Names(group): Names<String>) -> Result<Response, Problem> {
+pub(super) async fn one(State(context): State<Arc<Context>>, Names(group): Names<String>) -> Result<Response, Problem> {
     let group = group_of(group)?;
-    let rows = service.messages.group_partitions(None, Some(&group), Duration::ZERO, PARTITIONS_MAX).await?;
+    let rows = context.messages.group_partitions(None, Some(&group), Duration::ZERO, PARTITIONS_MAX).await?;
     let mut queues: Map<String, Value> = Map::new();
     for row in &rows {
         let queue = queues.entry(row.queue.as_str()).or_insert_with(|| json!({ "partitions": [] }));
@@ -71,31 +71,31 @@ pub(super) async fn one(State(service): State<Arc<Service>>, Names(group): Names
 }
 
 pub(super) async fn delete(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names(group): Names<String>,
     query: Query,
 ) -> Result<Response, Problem> {
-    forget(&service, &group_of(group)?, None, &query).await
+    forget(&context, &group_of(group)?, None, &query).await
 }
 
 pub(super) async fn delete_from(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names((group, queue)): Names<(String, String)>,
     query: Query,
 ) -> Result<Response, Problem> {
-    forget(&service, &group_of(group)?, Some(&names::queue(queue)?), &query).await
+    forget(&context, &group_of(group)?, Some(&names::queue(queue)?), &query).await
 }
 
-/// Without a word about the metadata it is forgotten too, as Queen does.
+/// The metadata is deleted too unless the query keeps it, as with Queen.
 async fn forget(
-    service: &Service,
+    context: &Context,
     group: &GroupName,
     queue: Option<&QueueName>,
     query: &Query,
 ) -> Result<Response, Problem> {
     let keep = query.flag("deleteMetadata")? == Some(false);
     let how = if keep { Subscriptions::Keep } else { Subscriptions::Forget };
-    let deleted = service.messages.delete_group(queue, group, how).await?;
+    let deleted = context.messages.delete_group(queue, group, how).await?;
     Ok(answer::ok(&json!({
         "success": true,
         "consumerGroup": group.as_str(),
@@ -112,14 +112,14 @@ struct NewBeginning {
 }
 
 pub(super) async fn subscription(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names(group): Names<String>,
     Whole(body): Whole,
 ) -> Result<Response, Problem> {
     let group = group_of(group)?;
-    let said: NewBeginning = parse(&body)?;
-    let text = said.subscription_timestamp.ok_or_else(|| Problem::invalid("subscriptionTimestamp is required"))?;
-    let rows = service.messages.change_subscription(&group, moment_of("subscriptionTimestamp", &text)?).await?;
+    let beginning: NewBeginning = parse(&body)?;
+    let text = beginning.subscription_timestamp.ok_or_else(|| Problem::invalid("subscriptionTimestamp is required"))?;
+    let rows = context.messages.change_subscription(&group, moment_of("subscriptionTimestamp", &text)?).await?;
     Ok(answer::ok(&json!({
         "success": true, "consumerGroup": group.as_str(), "newTimestamp": text, "rowsUpdated": rows,
     })))
@@ -136,7 +136,8 @@ struct Target {
 impl Target {
     fn parse(body: &[u8]) -> Result<Self, Problem> {
         let target = parse(body)?;
-        // Without a word a partition is moved to its end: a misspelt one is no word.
+        // An empty target moves a partition to its end, so a misspelt field must not count as
+        // empty.
         slip::refuse(body, &["toEnd", "toBeginning", "timestamp"])?;
         Ok(target)
     }
@@ -152,26 +153,26 @@ impl Target {
 }
 
 pub(super) async fn seek(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names((group, queue)): Names<(String, String)>,
     Whole(body): Whole,
 ) -> Result<Response, Problem> {
     let target = Target::parse(&body)?;
     let to = target.read()?.ok_or_else(|| Problem::invalid("toEnd or timestamp is required"))?;
     let (group, queue) = (group_of(group)?, names::queue(queue)?);
-    sought(&service, Reader { group: &group, queue: &queue, partition: None }, to, &target).await
+    sought(&context, Reader { group: &group, queue: &queue, partition: None }, to, &target).await
 }
 
-/// Without a word, to the end: Queen knows nothing else here.
+/// By default to the end, the only target Queen knows here.
 pub(super) async fn seek_partition(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names((group, queue, partition)): Names<(String, String, String)>,
     Whole(body): Whole,
 ) -> Result<Response, Problem> {
     let target = if body.is_empty() { Target::default() } else { Target::parse(&body)? };
     let to = target.read()?.unwrap_or(SeekTo::End);
     let (group, queue, partition) = (group_of(group)?, names::queue(queue)?, names::partition(partition)?);
-    sought(&service, Reader { group: &group, queue: &queue, partition: Some(&partition) }, to, &target).await
+    sought(&context, Reader { group: &group, queue: &queue, partition: Some(&partition) }, to, &target).await
 }
 
 /// A group in a queue, or in one partition of it.
@@ -182,12 +183,12 @@ struct Reader<'n> {
 }
 
 async fn sought(
-    service: &Service,
+    context: &Context,
     Reader { group, queue, partition }: Reader<'_>,
     to: SeekTo,
     target: &Target,
 ) -> Result<Response, Problem> {
-    let sought = service.messages.seek(queue, group, partition, to).await?;
+    let sought = context.messages.seek(queue, group, partition, to).await?;
     Ok(answer::ok(&json!({
         "success": true,
         "consumerGroup": group.as_str(),

@@ -10,13 +10,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answer;
-use crate::body_door::Whole;
+use crate::context::Context;
 use crate::problem::Problem;
-use crate::service::Service;
+use crate::request_body::Whole;
 use crate::wire::json::{parse, slip};
 use crate::wire::names::{self, Names};
 
-/// For whoever does not say how long.
+/// For clients that give no time.
 const USUAL: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default, Deserialize)]
@@ -24,16 +24,15 @@ struct Body {
     seconds: Option<f64>,
 }
 
-/// The Python client sends no body at all, and others send an empty object: both mean the usual
-/// time.
+/// The Python client sends no body at all, and others send an empty object: both mean [`USUAL`].
 pub(super) async fn extend(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names(lease): Names<String>,
     Whole(body): Whole,
 ) -> Result<Response, Problem> {
-    let time = asked(&body)?;
+    let time = time_in(&body)?;
     let renewed = match names::lease(&lease) {
-        Some(id) => service.messages.renew_strictly(id, Some(time)).await?,
+        Some(id) => context.messages.renew_strictly(id, Some(time)).await?,
         None => None,
     };
     let until = renewed.map(|renewed| moment::spell(renewed.until));
@@ -48,13 +47,13 @@ pub(super) async fn extend(
     })))
 }
 
-fn asked(body: &[u8]) -> Result<Duration, Problem> {
+fn time_in(body: &[u8]) -> Result<Duration, Problem> {
     if body.is_empty() {
         return Ok(USUAL);
     }
-    let said: Body = parse(body)?;
+    let fields: Body = parse(body)?;
     slip::refuse(body, &["seconds"])?;
-    let Some(seconds) = said.seconds else { return Ok(USUAL) };
+    let Some(seconds) = fields.seconds else { return Ok(USUAL) };
     let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
     time.ok_or_else(|| {
         Problem::invalid(format!("seconds must be more than zero, and less than a lifetime, not {seconds:e}"))

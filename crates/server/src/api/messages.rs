@@ -1,4 +1,4 @@
-//! `/api/v1/messages`: looking at messages without consuming them.
+//! `/api/v1/messages`: reading messages without consuming them.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 
 use super::answer;
 use super::dead::page;
+use crate::context::Context;
 use crate::problem::Problem;
-use crate::service::Service;
 use crate::wire::json::Carried;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
-use crate::wire::told::quoted;
+use crate::wire::quote::quoted;
 
-/// Messages of one page, if nothing is said.
+/// Messages of one page, by default.
 const PAGE: u32 = 200;
 const NO_MESSAGE: Problem = Problem::new(StatusCode::NOT_FOUND, "no_such_message", "Message not found");
 
-pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+pub(super) async fn list(State(context): State<Arc<Context>>, query: Query) -> Result<Response, Problem> {
     let page = page(&query, PAGE)?;
     let mut which = Browse::all();
     if let Some(queue) = query.owned("queue") {
@@ -47,21 +47,21 @@ pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> R
     if let Some(word) = query.text("status") {
         which = which.state(state(word)?);
     }
-    let seen = service.messages.browse(&which, page.in_messages()?).await?;
+    let seen = context.messages.browse(&which, page.in_messages()?).await?;
     Ok(answer::ok(&json!({ "messages": seen.iter().map(spelt).collect::<Vec<_>>() })))
 }
 
 pub(super) async fn one(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names((partition, transaction)): Names<(String, String)>,
 ) -> Result<Response, Problem> {
     let partition = names::partition_uid(&partition).ok_or(NO_MESSAGE)?;
-    let found = service.messages.find(partition, &transaction).await?.ok_or(NO_MESSAGE)?;
-    let mut told = spelt(&found.message);
-    told["isEncrypted"] = found.message.sealed.into();
-    told["consumerGroups"] = found.groups.iter().map(view).collect();
-    let mut text = told.to_string();
-    // Spliced in as it is: a value in between would spell numbers and duplicate keys its own way.
+    let found = context.messages.find(partition, &transaction).await?.ok_or(NO_MESSAGE)?;
+    let mut message = spelt(&found.message);
+    message["isEncrypted"] = found.message.sealed.into();
+    message["consumerGroups"] = found.groups.iter().map(view).collect();
+    let mut text = message.to_string();
+    // Spliced in unparsed: parsing it would change how numbers and duplicate keys are spelt.
     let payload = found.payload.as_ref().map(|payload| Carried::of(payload.as_bytes()));
     let payload = serde_json::value::to_raw_value(&payload).ok();
     let payload = payload.as_deref().map_or("null", RawValue::get);
@@ -73,11 +73,11 @@ pub(super) async fn one(
 }
 
 pub(super) async fn delete(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names((partition, transaction)): Names<(String, String)>,
 ) -> Result<Response, Problem> {
     let deleted = match names::partition_uid(&partition) {
-        Some(uid) => service.messages.delete_message(uid, &transaction).await?,
+        Some(uid) => context.messages.delete_message(uid, &transaction).await?,
         None => false,
     };
     if !deleted {

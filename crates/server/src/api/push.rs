@@ -1,4 +1,5 @@
-//! `POST /api/v1/push` stores messages, and answers for each in its place once they are durable.
+//! `POST /api/v1/push` stores messages. Once they are durable, it answers with one entry for each,
+//! in the order of the request.
 
 mod item;
 
@@ -14,19 +15,19 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::answer;
-use crate::body_door::Whole;
+use crate::context::Context;
 use crate::figures::Figures;
 use crate::heavy::heavy;
 use crate::problem::Problem;
-use crate::scales::{TOLD, room_for};
-use crate::service::Service;
+use crate::request_body::Whole;
+use crate::scales::{ITEM_BYTES, room_for};
 use crate::wire::json::{Objects, parse};
 use crate::wire::names;
 pub(super) use item::Item;
 
 /// In one request.
 pub(super) const ITEMS_MAX: usize = 100_000;
-/// What a message carries that says nothing about it.
+/// The payload of a message that has none.
 const NO_PAYLOAD: &[u8] = b"{}";
 
 #[derive(Debug, Deserialize)]
@@ -35,43 +36,43 @@ struct Body<'b> {
     items: Option<Objects<Item<'b>, ITEMS_MAX>>,
 }
 
-pub(super) async fn push(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
-    service.figures.push_requests.add(1);
-    let Read { items, asked } = heavy(body.len(), || Read::new(&body))?;
-    let telling = items.iter().map(Item::told).sum();
-    let _room = room_for(&service, telling)?;
-    let answers = send(&service, asked).await;
-    count(&service.figures, &answers);
+pub(super) async fn push(State(context): State<Arc<Context>>, Whole(body): Whole) -> Result<Response, Problem> {
+    context.figures.push_requests.add(1);
+    let Read { items, messages } = heavy(body.len(), || Read::new(&body))?;
+    let bytes = items.iter().map(Item::answer_bytes).sum();
+    let _room = room_for(&context, bytes)?;
+    let answers = send(&context, messages).await;
+    count(&context.figures, &answers);
     // Nothing was stored: the request as a whole says why, so that clients wait and try again where
     // that helps.
     let refused = answers.iter().all(Result::is_err).then(|| answers.iter().find_map(|answer| answer.as_ref().err()));
     if let Some(problem) = refused.flatten() {
         return Err(problem.clone());
     }
-    Ok(heavy(telling, || {
-        let told = items.iter().zip(&answers).enumerate();
-        let told: Vec<_> = told.map(|(index, (item, answer))| Told::new(index, item, answer)).collect();
-        answer::json(StatusCode::CREATED, &told)
+    Ok(heavy(bytes, || {
+        let results = items.iter().zip(&answers).enumerate();
+        let results: Vec<_> = results.map(|(index, (item, answer))| ItemResult::new(index, item, answer)).collect();
+        answer::json(StatusCode::CREATED, &results)
     }))
 }
 
-/// A request that was understood.
+/// A request that could be parsed.
 struct Read<'b> {
     items: Vec<Item<'b>>,
-    /// Each as a message, or what is wrong with it.
-    asked: Vec<Result<PushItem, Problem>>,
+    /// Each item as a message, or what is wrong with it.
+    messages: Vec<Result<PushItem, Problem>>,
 }
 
 impl<'b> Read<'b> {
     fn new(body: &'b Bytes) -> Result<Self, Problem> {
-        let said: Body<'_> = parse(body)?;
-        let Some(Objects(items)) = said.items else { return Err(Problem::invalid("items array is required")) };
-        let mut asked = Vec::with_capacity(items.len());
+        let request: Body<'_> = parse(body)?;
+        let Some(Objects(items)) = request.items else { return Err(Problem::invalid("items array is required")) };
+        let mut messages = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let queue = item.queue.as_deref().ok_or_else(|| missing_queue(index))?;
-            asked.push(item.read(body, queue));
+            messages.push(item.read(body, queue));
         }
-        Ok(Self { items, asked })
+        Ok(Self { items, messages })
     }
 }
 
@@ -79,24 +80,24 @@ fn missing_queue(index: usize) -> Problem {
     Problem::invalid(format!("Queue must be a string: items[{index}] names none"))
 }
 
-/// Push what can be pushed; what cannot is answered in its place.
-async fn send(service: &Service, asked: Vec<Result<PushItem, Problem>>) -> Vec<Result<Pushed, Problem>> {
-    let (mut items, mut places) = (Vec::with_capacity(asked.len()), Vec::with_capacity(asked.len()));
-    for item in asked {
-        places.push(item.map(|item| items.push(item)));
+/// Pushes the valid messages. An invalid one keeps its place with its problem.
+async fn send(context: &Context, messages: Vec<Result<PushItem, Problem>>) -> Vec<Result<Pushed, Problem>> {
+    let (mut valid, mut places) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
+    for message in messages {
+        places.push(message.map(|message| valid.push(message)));
     }
-    let mut stored = service.messages.push(items).await.into_iter();
+    let mut stored = context.messages.push(valid).await.into_iter();
     let mut next = || stored.next().unwrap_or(Err(MessagesError::Closed)).map_err(Problem::from);
     places.into_iter().map(|place| place.and_then(|()| next())).collect()
 }
 
 impl Item<'_> {
-    /// About how many bytes are told about it.
-    fn told(&self) -> usize {
-        [&self.queue, &self.transaction_id].into_iter().flatten().map(String::len).sum::<usize>() + TOLD
+    /// About how many bytes its part of the answer takes.
+    fn answer_bytes(&self) -> usize {
+        [&self.queue, &self.transaction_id].into_iter().flatten().map(String::len).sum::<usize>() + ITEM_BYTES
     }
 
-    /// The message, or what is wrong with it. Its payload stays where it is in the body.
+    /// The message, or what is wrong with it. Its payload is not copied out of the body.
     pub(super) fn read(&self, body: &Bytes, queue: &str) -> Result<PushItem, Problem> {
         let carried = self.payload.or(self.data).map(|raw| raw.get().as_bytes());
         let payload = carried.map_or(Bytes::from_static(NO_PAYLOAD), |bytes| body.slice_ref(bytes));
@@ -115,9 +116,9 @@ impl Item<'_> {
     }
 }
 
-/// What became of one message, as it is spelt.
+/// The result of one message, as clients read it.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct ItemResult<'a> {
     index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     transaction_id: Option<Cow<'a, str>>,
@@ -135,7 +136,7 @@ struct Told<'a> {
     code: Option<&'static str>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ItemResult<'a> {
     fn new(index: usize, item: &'a Item<'_>, answer: &'a Result<Pushed, Problem>) -> Self {
         let stored = answer.as_ref().ok();
         let refused = answer.as_ref().err();

@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 
 use super::answer;
 use super::configure::spelt;
+use crate::context::Context;
 use crate::problem::Problem;
-use crate::service::Service;
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
 
 /// Queues of one page.
 const PAGE: u32 = 1000;
-/// Groups that are told with their queue.
+/// Groups that are listed with their queue.
 const GROUPS: u32 = 1000;
 
-/// By name; the next page begins `after` the last one.
-pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+/// Ordered by name; the next page begins `after` the last queue of this one.
+pub(super) async fn list(State(context): State<Arc<Context>>, query: Query) -> Result<Response, Problem> {
     let mut which = QueueList::new().limit(query.count("limit")?.unwrap_or(PAGE).clamp(1, PAGE).into());
     for (name, choose) in [
         ("namespace", QueueList::namespace as fn(_, String) -> _),
@@ -37,41 +37,41 @@ pub(super) async fn list(State(service): State<Arc<Service>>, query: Query) -> R
     if let Some(name) = query.owned("after") {
         which = which.after(names::queue(name)?);
     }
-    let queues = service.messages.queues(&which).await?;
+    let queues = context.messages.queues(&which).await?;
     let names: Vec<QueueName> = queues.iter().map(|queue| queue.name.clone()).collect();
-    let lags = service.messages.queue_lags(&names).await?;
+    let lags = context.messages.queue_lags(&names).await?;
     let lags: HashMap<&str, &QueueLag> = lags.iter().map(|lag| (lag.queue.as_str(), lag)).collect();
     let queues: Vec<Value> =
         queues.iter().map(|queue| summary(queue, lags.get(queue.name.as_str()).copied())).collect();
     Ok(answer::ok(&json!({ "queues": queues })))
 }
 
-pub(super) async fn one(State(service): State<Arc<Service>>, Names(name): Names<String>) -> Result<Response, Problem> {
+pub(super) async fn one(State(context): State<Arc<Context>>, Names(name): Names<String>) -> Result<Response, Problem> {
     let name = names::queue(name)?;
-    let Some(queue) = service.messages.queue(&name).await? else {
+    let Some(queue) = context.messages.queue(&name).await? else {
         return Err(MessagesError::NoQueue { queue: name.to_string() }.into());
     };
-    let groups = service.messages.groups_page(Some(&name), None, Page::new(GROUPS, 0)?).await?;
-    let told: Vec<Value> = groups.iter().map(super::groups::spelt).collect();
-    let lags = service.messages.queue_lags(std::slice::from_ref(&name)).await?;
+    let groups = context.messages.groups_page(Some(&name), None, Page::new(GROUPS, 0)?).await?;
+    let groups: Vec<Value> = groups.iter().map(super::groups::spelt).collect();
+    let lags = context.messages.queue_lags(std::slice::from_ref(&name)).await?;
     let mut answer = summary(&queue, lags.first());
     answer["options"] = spelt(&queue);
-    answer["consumerGroups"] = told.into();
+    answer["consumerGroups"] = groups.into();
     Ok(answer::ok(&answer))
 }
 
 pub(super) async fn delete(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names(name): Names<String>,
 ) -> Result<Response, Problem> {
     let name = names::queue(name)?;
-    let existed = service.messages.delete_queue(&name).await?;
+    let existed = context.messages.delete_queue(&name).await?;
     Ok(answer::ok(&json!({ "deleted": existed, "queue": name.as_str(), "existed": existed })))
 }
 
-/// Every message of it, or nothing: partitions are not emptied one by one.
+/// Deletes all messages of the queue; one partition alone cannot be cleared.
 pub(super) async fn clear(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names(name): Names<String>,
     query: Query,
 ) -> Result<Response, Problem> {
@@ -79,17 +79,17 @@ pub(super) async fn clear(
         return Err(Problem::invalid("a queue is cleared as a whole: move the groups of one partition with seek"));
     }
     let name = names::queue(name)?;
-    let cleared = service.messages.purge(&name).await?;
+    let cleared = context.messages.purge(&name).await?;
     Ok(answer::ok(&json!({ "success": true, "queue": name.as_str(), "cleared": cleared })))
 }
 
-pub(super) async fn namespaces(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
-    let spaces = service.messages.namespaces().await?;
+pub(super) async fn namespaces(State(context): State<Arc<Context>>) -> Result<Response, Problem> {
+    let spaces = context.messages.namespaces().await?;
     Ok(answer::ok(&json!({ "namespaces": spaces_spelt("namespace", &spaces) })))
 }
 
-pub(super) async fn tasks(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
-    let spaces = service.messages.tasks().await?;
+pub(super) async fn tasks(State(context): State<Arc<Context>>) -> Result<Response, Problem> {
+    let spaces = context.messages.tasks().await?;
     Ok(answer::ok(&json!({ "tasks": spaces_spelt("task", &spaces) })))
 }
 
@@ -106,7 +106,7 @@ fn summary(queue: &QueueDescription, lag: Option<&QueueLag>) -> Value {
         "task": queue.task,
         "createdAt": moment::spell(queue.created_at),
         "partitions": queue.partitions,
-        // A queue that nobody reads has everything pending.
+        // Without a consumer group everything is pending.
         "messages": {
             "total": total,
             "pending": lag.map_or(total, |lag| lag.lag),

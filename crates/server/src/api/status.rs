@@ -10,12 +10,12 @@ use reveille_wake::{Outcome, PollMode};
 use serde_json::{Value, json};
 
 use super::answer;
+use crate::context::Context;
 use crate::figures::Figures;
-use crate::service::Service;
 
-pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
-    let (figures, messages) = (&service.figures, service.messages.figures());
-    let wake = service.messages.database().wake_figures();
+pub(super) async fn status(State(context): State<Arc<Context>>) -> Response {
+    let (figures, messages) = (&context.figures, context.messages.figures());
+    let wake = context.messages.database().wake_figures();
     let free = messages.batchers.iter().filter(|batcher| !batcher.busy).count();
     let (poll_mode, because) = match messages.poll_mode {
         PollMode::Long => ("long", None),
@@ -28,7 +28,7 @@ pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
         "registry": {
             "waiting": messages.waiting,
             "parked": figures.parked.read(),
-            "limit": service.limits.max_waiters,
+            "limit": context.limits.max_waiters,
             "groups": messages.keys,
             "groupsInFlight": messages.keys_in_flight,
             "groupsBackedOff": messages.keys_backed_off,
@@ -54,7 +54,7 @@ pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
             "missed": figures.wake.missed(),
             "undelivered": figures.wake.undelivered(),
         },
-        "looks": looks(figures),
+        "looks": rounds(figures),
         "messages": {
             "pushed": figures.pushed.read(),
             "duplicates": figures.duplicates.read(),
@@ -68,14 +68,14 @@ pub(super) async fn status(State(service): State<Arc<Service>>) -> Response {
         },
         "refusedAsOverloaded": figures.overloaded.read(),
         "panics": figures.panics.read(),
-        "answerBytesInFlight": service.answers.taken(),
+        "answerBytesInFlight": context.answers.taken(),
     }))
 }
 
-fn looks(figures: &Figures) -> Value {
+fn rounds(figures: &Figures) -> Value {
     json!({
         "all": figures.wake.all_rounds(),
-        "fruitful": figures.fruitful_looks(),
+        "fruitful": figures.fruitful_rounds(),
         "empty": figures.wake.rounds(Outcome::Empty),
         "contended": figures.wake.rounds(Outcome::Contended),
         "failed": figures.wake.rounds(Outcome::Failed),
@@ -87,7 +87,7 @@ fn batcher(batcher: &BatcherFigures) -> Value {
     json!({ "name": batcher.name, "batches": batcher.batches, "items": batcher.items, "busy": batcher.busy })
 }
 
-/// How much one statement carries: items in a batch of each kind of lane, and keys in a look.
+/// How much one statement carries: items in a flush by kind of batcher, and keys in a claim round.
 fn batching(figures: &Figures, batchers: &[BatcherFigures]) -> Value {
     let of = |prefix: &str| {
         let batchers = batchers.iter().filter(|batcher| batcher.name.starts_with(prefix));
@@ -98,18 +98,18 @@ fn batching(figures: &Figures, batchers: &[BatcherFigures]) -> Value {
     json!({
         "push": of("push"),
         "ack": of("ack"),
-        "pop": ratio(figures.popped.read(), figures.fruitful_looks()),
-        "keysPerLook": ratio(figures.looked_keys.read(), figures.wake.all_rounds()),
+        "pop": ratio(figures.popped.read(), figures.fruitful_rounds()),
+        "keysPerLook": ratio(figures.round_keys.read(), figures.wake.all_rounds()),
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a ratio to look at")]
+#[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
 fn ratio(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| part as f64 / of as f64)
 }
 
-/// From a ring to the end of the look it caused: mean and, as far as the buckets tell, percentiles.
-#[expect(clippy::cast_precision_loss, reason = "figures to look at")]
+/// From a wake-up to the end of its claim round: mean, and percentiles as upper bounds of buckets.
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
 fn latency(figures: &Figures) -> Value {
     let (count, sum) = (figures.wake_latency.get_sample_count(), figures.wake_latency.get_sample_sum());
     let read = figures.wake_latency.metric();

@@ -12,20 +12,20 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::answer::{self, Asked, Pagination};
+use super::answer::{self, PageRequest, Pagination};
 use super::dead::{PAGE_MAX, page};
-use crate::body_door::Whole;
+use crate::context::Context;
 use crate::heavy::heavy;
 use crate::problem::Problem;
-use crate::scales::TOLD;
-use crate::service::Service;
+use crate::request_body::Whole;
+use crate::scales::ITEM_BYTES;
 use crate::wire::json::{Carried, parse, present};
 use crate::wire::names::{self, Names};
 use crate::wire::query::Query;
 
-/// Entries of one page, if nothing is said.
+/// Entries of one page, by default.
 const PAGE: u32 = 100;
-/// Bytes of a word that says what kind of note it is; what there is to tell belongs in its data.
+/// Bytes of an event type at most. It names the kind of entry; details belong in its data.
 const EVENT_TYPE_MAX: usize = 1000;
 const NO_MESSAGE: Problem = Problem::new(StatusCode::NOT_FOUND, "no_such_message", "Message not found");
 
@@ -48,59 +48,59 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-pub(super) async fn add(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
-    let said: Body<'_> = parse(&body)?;
+pub(super) async fn add(State(context): State<Arc<Context>>, Whole(body): Whole) -> Result<Response, Problem> {
+    let fields: Body<'_> = parse(&body)?;
     let missing = |name: &str| Problem::invalid(format!("{name} is required"));
-    let id = said.transaction_id.ok_or_else(|| missing("transactionId"))?;
-    let partition = said.partition_id.ok_or_else(|| missing("partitionId"))?;
-    let data = said.data.ok_or_else(|| missing("data"))?;
+    let id = fields.transaction_id.ok_or_else(|| missing("transactionId"))?;
+    let partition = fields.partition_id.ok_or_else(|| missing("partitionId"))?;
+    let data = fields.data.ok_or_else(|| missing("data"))?;
     let partition = names::partition_uid(&partition).ok_or(NO_MESSAGE)?;
     let mut trace = NewTrace::new(partition, id, Payload::new(body.slice_ref(data.get().as_bytes())));
-    if said.consumer_group.is_some() {
-        trace = trace.group(names::group(said.consumer_group)?);
+    if fields.consumer_group.is_some() {
+        trace = trace.group(names::group(fields.consumer_group)?);
     }
-    if let Some(sort) = said.event_type {
-        if sort.len() > EVENT_TYPE_MAX {
+    if let Some(event_type) = fields.event_type {
+        if event_type.len() > EVENT_TYPE_MAX {
             return Err(Problem::invalid(format!("eventType is longer than {EVENT_TYPE_MAX} bytes")));
         }
-        trace = trace.event_type(sort);
+        trace = trace.event_type(event_type);
     }
-    trace = match said.trace_names {
+    trace = match fields.trace_names {
         Some(OneOrMany::One(name)) => trace.names([name]),
         Some(OneOrMany::Many(names)) => trace.names(names),
         None => trace,
     };
-    let noted = service.messages.trace(trace).await?.ok_or(NO_MESSAGE)?;
-    Ok(answer::ok(&json!({ "success": true, "traceId": noted.to_string() })))
+    let id = context.messages.trace(trace).await?.ok_or(NO_MESSAGE)?;
+    Ok(answer::ok(&json!({ "success": true, "traceId": id.to_string() })))
 }
 
 pub(super) async fn of_message(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names((partition, transaction)): Names<(String, String)>,
     query: Query,
 ) -> Result<Response, Problem> {
     let page = page(&query, PAGE_MAX)?;
     let (traces, total) = match names::partition_uid(&partition) {
-        Some(partition) => service.messages.traces(partition, &transaction, page.in_messages()?).await?,
+        Some(partition) => context.messages.traces(partition, &transaction, page.in_messages()?).await?,
         None => (Vec::new(), 0),
     };
-    Ok(noted(page, &traces, total))
+    Ok(page_of(page, &traces, total))
 }
 
 pub(super) async fn by_name(
-    State(service): State<Arc<Service>>,
+    State(context): State<Arc<Context>>,
     Names(name): Names<String>,
     query: Query,
 ) -> Result<Response, Problem> {
     let page = page(&query, PAGE)?;
-    let (traces, total) = service.messages.traces_named(&name, page.in_messages()?).await?;
-    Ok(noted(page, &traces, total))
+    let (traces, total) = context.messages.traces_named(&name, page.in_messages()?).await?;
+    Ok(page_of(page, &traces, total))
 }
 
-pub(super) async fn names(State(service): State<Arc<Service>>, query: Query) -> Result<Response, Problem> {
+pub(super) async fn names(State(context): State<Arc<Context>>, query: Query) -> Result<Response, Problem> {
     let page = page(&query, PAGE)?;
-    let (names, total) = service.messages.trace_names(page.in_messages()?).await?;
-    let told = names.iter().map(|name| {
+    let (names, total) = context.messages.trace_names(page.in_messages()?).await?;
+    let entries = names.iter().map(|name| {
         json!({
             "trace_name": name.name,
             "trace_count": name.traces,
@@ -108,32 +108,32 @@ pub(super) async fn names(State(service): State<Arc<Service>>, query: Query) -> 
             "last_seen": moment::spell(name.last_at),
         })
     });
-    let told: Vec<_> = told.collect();
-    let pagination = Pagination::new(page, told.len(), total);
-    Ok(answer::ok(&json!({ "trace_names": told, "total": total, "pagination": pagination })))
+    let entries: Vec<_> = entries.collect();
+    let pagination = Pagination::new(page, entries.len(), total);
+    Ok(answer::ok(&json!({ "trace_names": entries, "total": total, "pagination": pagination })))
 }
 
-fn noted(page: Asked, traces: &[Trace], total: i64) -> Response {
-    let weight = traces.iter().map(|trace| trace.body.as_bytes().len() + TOLD).sum();
-    heavy(weight, || answer::ok(&Noted::new(page, traces, total)))
+fn page_of(page: PageRequest, traces: &[Trace], total: i64) -> Response {
+    let weight = traces.iter().map(|trace| trace.body.as_bytes().len() + ITEM_BYTES).sum();
+    heavy(weight, || answer::ok(&TracePage::new(page, traces, total)))
 }
 
 #[derive(Debug, Serialize)]
-struct Noted<'a> {
-    traces: Vec<Told<'a>>,
+struct TracePage<'a> {
+    traces: Vec<Entry<'a>>,
     total: i64,
     pagination: Pagination,
 }
 
-impl<'a> Noted<'a> {
-    fn new(page: Asked, traces: &'a [Trace], total: i64) -> Self {
+impl<'a> TracePage<'a> {
+    fn new(page: PageRequest, traces: &'a [Trace], total: i64) -> Self {
         let pagination = Pagination::new(page, traces.len(), total);
-        Self { traces: traces.iter().map(Told::new).collect(), total, pagination }
+        Self { traces: traces.iter().map(Entry::new).collect(), total, pagination }
     }
 }
 
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct Entry<'a> {
     id: String,
     event_type: &'a str,
     data: Carried<'a>,
@@ -146,7 +146,7 @@ struct Told<'a> {
     partition_name: &'a str,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Entry<'a> {
     fn new(trace: &'a Trace) -> Self {
         Self {
             id: trace.id.to_string(),

@@ -1,9 +1,9 @@
 //! `POST /api/v1/transaction`: pushes and acks in one commit, or neither.
 //!
-//! Answered with 200 and `success`, as clients expect; a refusal says why in `reason` and `error`,
-//! and nothing happened.
+//! The answer is 200 with `success`, as clients expect. A refusal gives `reason` and `error`, and
+//! nothing was done.
 
-mod asked;
+mod request;
 
 use std::sync::Arc;
 
@@ -14,44 +14,44 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{ack, answer, push};
-use crate::body_door::Whole;
+use crate::context::Context;
 use crate::figures::Figures;
 use crate::heavy::heavy;
 use crate::problem::Problem;
-use crate::scales::{TOLD, room_for};
-use crate::service::Service;
-use asked::{Fault, Part, Refusal};
+use crate::request_body::Whole;
+use crate::scales::{ITEM_BYTES, room_for};
+use request::{Fault, Part, Refusal};
 
-pub(super) async fn transaction(State(service): State<Arc<Service>>, Whole(body): Whole) -> Result<Response, Problem> {
-    let mut telling = TOLD;
-    let done = match heavy(body.len(), || asked::read(&body)) {
+pub(super) async fn transaction(State(context): State<Arc<Context>>, Whole(body): Whole) -> Result<Response, Problem> {
+    let mut bytes = ITEM_BYTES;
+    let done = match heavy(body.len(), || request::read(&body)) {
         Ok((changes, parts)) => {
-            telling += parts.iter().map(Part::told).sum::<usize>();
-            let _room = room_for(&service, telling)?;
-            commit(&service, changes, &parts).await?
+            bytes += parts.iter().map(Part::answer_bytes).sum::<usize>();
+            let _room = room_for(&context, bytes)?;
+            commit(&context, changes, &parts).await?
         }
         Err(Fault::Refused(refusal)) => Err(refusal),
         Err(Fault::Request(problem)) => return Err(problem),
     };
     let id = Uuid::now_v7();
-    let told = match done {
+    let result = match done {
         Ok(results) => {
-            service.figures.transactions.add(1);
+            context.figures.transactions.add(1);
             json!({ "transactionId": id, "success": true, "results": results })
         }
         Err(Refusal { reason, sentence }) => {
-            service.figures.transactions_refused.add(1);
+            context.figures.transactions_refused.add(1);
             json!({ "transactionId": id, "success": false, "results": [], "reason": reason, "error": sentence })
         }
     };
-    Ok(heavy(telling, || answer::ok(&told)))
+    Ok(heavy(bytes, || answer::ok(&result)))
 }
 
-async fn commit(service: &Service, changes: Changes, parts: &[Part]) -> Result<Result<Vec<Value>, Refusal>, Problem> {
+async fn commit(context: &Context, changes: Changes, parts: &[Part]) -> Result<Result<Vec<Value>, Refusal>, Problem> {
     let refused = |reason, sentence| Ok(Err(Refusal { reason, sentence }));
-    match service.messages.transaction(changes).await {
+    match context.messages.transaction(changes).await {
         Ok(TransactionOutcome::Committed { pushed, settled }) => {
-            count(&service.figures, &pushed, &settled);
+            count(&context.figures, &pushed, &settled);
             Ok(Ok(results(parts, pushed, settled)))
         }
         Ok(TransactionOutcome::Duplicate { push, of }) => {
@@ -68,8 +68,7 @@ async fn commit(service: &Service, changes: Changes, parts: &[Part]) -> Result<R
     }
 }
 
-/// As if each had come alone. What a refused transaction would have done was not done, and counts
-/// as nothing.
+/// Counts each part as if it had come alone. A refused transaction did nothing and counts nothing.
 fn count(figures: &Figures, pushed: &[Pushed], settled: &[Settled]) {
     for pushed in pushed {
         push::count_stored(figures, &pushed.outcome);
@@ -85,7 +84,7 @@ fn is_dead(settled: Settled) -> bool {
 
 fn results(parts: &[Part], pushed: Vec<Pushed>, settled: Vec<Settled>) -> Vec<Value> {
     let (mut pushed, mut settled) = (pushed.into_iter(), settled.into_iter());
-    let told = parts.iter().enumerate().map(|(index, part)| match part {
+    let results = parts.iter().enumerate().map(|(index, part)| match part {
         Part::Push { queue } => {
             let stored = pushed.next();
             json!({
@@ -105,5 +104,5 @@ fn results(parts: &[Part], pushed: Vec<Pushed>, settled: Vec<Settled>) -> Vec<Va
             })
         }
     });
-    told.collect()
+    results.collect()
 }

@@ -1,10 +1,10 @@
-//! The part of the options that says who may ask.
+//! The options that say which hosts and origins are allowed.
 
 use super::ServerOptions;
 use crate::origin::Callers;
 
 impl Callers {
-    /// What is wrong with them, in words.
+    /// What is wrong with these options.
     pub(super) fn faults(&self) -> impl Iterator<Item = &'static str> {
         let faults = [
             (
@@ -21,9 +21,9 @@ impl Callers {
 }
 
 impl ServerOptions {
-    /// Names by which clients may call this server, as a proxy passes them on. Addresses,
-    /// `localhost` and names below it need no word: what is kept out are names that a web page has
-    /// bound to our address.
+    /// Names that clients may use for this server in `Host`, as a proxy passes them on. Addresses,
+    /// `localhost` and names below it are always allowed. This keeps out names that the owner of a
+    /// web page has bound to our address.
     ///
     /// Default: none. One with a scheme, a port or a path is refused.
     #[must_use]
@@ -32,8 +32,8 @@ impl ServerOptions {
         self
     }
 
-    /// Origins whose web pages may ask, spelt as browsers do: `https://app.example`. Pages that this server's own host served
-    /// need no word.
+    /// Origins whose web pages may send requests, spelt as browsers do: `https://app.example`.
+    /// Pages of this server's own host are always allowed.
     ///
     /// Default: none. One without a scheme, or with a path, is refused.
     #[must_use]

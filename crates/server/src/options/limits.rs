@@ -1,14 +1,14 @@
-//! What one client, and all of them, may cost.
+//! Limits on what one client, and all of them, may use.
 
 use std::time::Duration;
 
 use tracing::info;
 
-/// Beyond this the memory of the connections alone is the limit.
+/// Beyond this memory is the only limit.
 const MOST_CONNECTIONS: usize = 1_000_000;
-/// One connection of so many is kept for those who do not wait. Without it long polls could take
-/// them all, and then nobody could push, ack, or ask whether the server lives.
-const KEPT_OF: usize = 10;
+/// One connection of so many is reserved for requests that do not wait. Without it long polls could
+/// take all connections, and no push, ack or health check would get one.
+const RESERVED_OF: usize = 10;
 
 /// As [`ServerOptions`](super::ServerOptions) describes them.
 #[derive(Debug, Clone)]
@@ -43,12 +43,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Everything that cannot be.
+    /// Values that make no sense.
     pub(super) fn faults(&self) -> Vec<&'static str> {
         let faults = [
             (self.max_connections == 0, "a limit of zero connections would answer nobody"),
-            (self.max_connections > MOST_CONNECTIONS, "a limit of more than a million connections is none"),
-            (self.head_timeout.is_zero(), "a head timeout of zero would answer nobody"),
+            (self.max_connections > MOST_CONNECTIONS, "a limit of more than a million connections limits nothing"),
+            (self.head_timeout.is_zero(), "a request head timeout of zero would answer nobody"),
             (self.body_timeout.is_zero(), "a body timeout of zero would read no body"),
             (self.write_timeout.is_zero(), "a write timeout of zero would finish no answer"),
             (self.request_timeout.is_zero(), "a request timeout of zero would answer nobody"),
@@ -57,17 +57,18 @@ impl Limits {
         faults.into_iter().filter_map(|(holds, fault)| holds.then_some(fault)).collect()
     }
 
-    /// Of a single connection nothing can be kept.
-    pub(super) fn keep_seats(&mut self) {
-        let kept = self.max_connections.div_ceil(KEPT_OF);
-        let room = (self.max_connections - kept).max(1);
+    /// Lowers the limit on waiting pops so that a share of the connections stays free for other
+    /// requests. Nothing is reserved of a single connection.
+    pub(super) fn reserve_connections(&mut self) {
+        let reserved = self.max_connections.div_ceil(RESERVED_OF);
+        let room = (self.max_connections - reserved).max(1);
         if self.max_waiters > room {
             let (asked, connections) = (self.max_waiters, self.max_connections);
             info!(
                 asked,
                 waiters = room,
                 connections,
-                "fewer pops may wait than was asked: the other connections are kept"
+                "fewer pops may wait than configured, because the other connections are reserved"
             );
             self.max_waiters = room;
         }
@@ -82,7 +83,7 @@ mod tests {
     fn waiters_leave_connections_to_the_others() {
         let effective = |max_connections, max_waiters| {
             let mut limits = Limits { max_connections, max_waiters, ..Limits::default() };
-            limits.keep_seats();
+            limits.reserve_connections();
             limits.max_waiters
         };
 

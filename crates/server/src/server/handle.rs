@@ -1,4 +1,4 @@
-//! What others may know about a running server.
+//! What callers can read about a running server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reveille::messages::Messages;
 use tokio::sync::Semaphore;
 
-/// Tells about a server; it is stopped by the token that [`run`](crate::Server::run) was given.
+/// Shows the state of a server. The token given to [`run`](crate::Server::run) stops the server.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     address: SocketAddr,
@@ -21,7 +21,7 @@ impl ServerHandle {
         Self { address, seats, all, messages }
     }
 
-    /// The address it listens on, with the port that was found when any was asked for.
+    /// The address it listens on, with the port that the system chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

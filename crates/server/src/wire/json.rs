@@ -1,6 +1,6 @@
-//! Bodies: JSON in, within bounds, and payloads that are passed on byte for byte.
+//! Bodies: JSON that is parsed within limits, and payloads that are passed on byte for byte.
 //!
-//! Next: [`fault`] says what is wrong with a body.
+//! Next: [`fault`] explains what is wrong with a body.
 
 mod fault;
 pub(crate) mod slip;
@@ -19,8 +19,8 @@ use crate::problem::Problem;
 
 const EMPTY: Problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_json", "Empty request body");
 
-/// The body, an object, as a value. Absent and null are the same to every optional field, and
-/// unknown fields are passed over.
+/// The body, an object, as a value. For an optional field null means absent, and unknown fields are
+/// ignored.
 pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(EMPTY);
@@ -31,7 +31,7 @@ pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Problem
     })
 }
 
-/// A part of a body that was left as it is.
+/// Parses a part of a body that was left unparsed.
 pub(crate) fn parse_part<'b, T: Deserialize<'b>>(part: &'b RawValue) -> Result<T, Problem> {
     let text = part.get();
     serde_json::from_str(text).map_err(|error| fault::of::<T>(text.as_bytes(), &error))
@@ -42,8 +42,8 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// A value that is spelt with the names of its fields. Without this an array would do as well, its
-/// entries taken for the fields in the order in which we happen to declare them.
+/// A value that must be an object. Without this serde also accepts an array, whose entries become
+/// the fields in the order in which they are declared.
 #[derive(Debug, Default)]
 pub(crate) struct Object<T>(pub(crate) T);
 
@@ -78,7 +78,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Objects<T
     }
 }
 
-/// An array of at most `MOST` entries: a small body can spell a great many.
+/// An array of at most `MOST` entries, because even a small body has room for very many.
 #[derive(Debug)]
 pub(crate) struct Bounded<T, const MOST: usize>(pub(crate) Vec<T>);
 
@@ -109,8 +109,8 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Entries<T, MO
     }
 }
 
-/// A payload on its way out. What was pushed over HTTP is JSON and comes out as it came in; the
-/// library's own callers may have pushed anything.
+/// A payload in an answer. A payload that was pushed over HTTP is JSON and is returned unchanged;
+/// one that was pushed through the library may be anything.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Carried<'p> {
@@ -126,7 +126,7 @@ impl<'p> Carried<'p> {
         }
     }
 
-    /// How `data` is to be read; nothing when it is the JSON that was pushed.
+    /// How `data` is encoded; nothing when it is the JSON that was pushed.
     pub(crate) fn encoding(&self, payload: &[u8]) -> Option<&'static str> {
         match self {
             Self::Json(_) => None,
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_array_has_an_end() {
+    fn an_array_has_a_limit() {
         #[derive(Debug, Deserialize)]
         struct Body {
             list: Bounded<u8, 2>,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_have_names() {
+    fn an_array_is_not_taken_for_an_object() {
         #[derive(Debug, Deserialize)]
         struct Place<'b> {
             queue: String,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_carried_is_not_touched() {
+    fn a_payload_is_not_changed() {
         for json in ["null", "1e400", r#"{"a" : 1.0,"a":2}"#, r#""\ud800""#, &"[".repeat(10)] {
             let kept = Carried::of(json.as_bytes());
             match kept {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_nonsense_are_told_apart() {
+    fn an_empty_body_and_an_invalid_one_have_different_answers() {
         assert_eq!(parse::<serde_json::Value>(b" \n").unwrap_err().sentence, "Empty request body");
         assert_eq!(parse::<serde_json::Value>(b"{").unwrap_err().code, "invalid_json");
         assert_eq!(parse::<serde_json::Value>(b"\"x\"").unwrap_err().code, "invalid_request");

@@ -34,7 +34,7 @@ pub(crate) fn partition(name: String) -> Result<PartitionName, Problem> {
     PartitionName::new(name).map_err(of_name)
 }
 
-/// No name, or an empty one, is the group of a plain queue.
+/// No name, or an empty one, means the group of a plain queue.
 pub(crate) fn group(name: Option<String>) -> Result<GroupName, Problem> {
     match name {
         Some(name) if !name.is_empty() => GroupName::new(name).map_err(of_name),
@@ -42,12 +42,12 @@ pub(crate) fn group(name: Option<String>) -> Result<GroupName, Problem> {
     }
 }
 
-/// `None` for what we never gave out.
+/// `None` for an id that this server cannot have given out.
 pub(crate) fn partition_uid(id: &str) -> Option<PartitionUid> {
     id.parse().ok()
 }
 
-/// `None` for what we never gave out.
+/// `None` for an id that this server cannot have given out.
 pub(crate) fn lease(id: &str) -> Option<LeaseId> {
     id.parse().ok()
 }

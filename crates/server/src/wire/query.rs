@@ -1,4 +1,4 @@
-//! The part of an address behind the question mark.
+//! The query of a request: the part of its address after the question mark.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
 use super::moment::moment_of;
-use super::told::quoted;
+use super::quote::quoted;
 use crate::problem::Problem;
 
 const UNREADABLE: Problem =
@@ -19,7 +19,7 @@ const PARAMETERS_MAX: usize = 64;
 const TOO_MANY: Problem =
     Problem::new(StatusCode::BAD_REQUEST, "invalid_request", "the query has more parameters than any route knows");
 
-/// Parameters by name; an empty one counts as absent, and of several with one name the first
+/// Parameters by name. An empty one counts as absent; of several with the same name the first
 /// counts.
 #[derive(Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
@@ -53,8 +53,7 @@ impl Query {
         self.text(name).map(ToOwned::to_owned)
     }
 
-    /// Whether it is asked for. Python spells it `True`; whoever says `yes` should hear that it was
-    /// not understood.
+    /// A boolean. Python spells it `True`; any other word, such as `yes`, is refused.
     pub(crate) fn flag(&self, name: &'static str) -> Result<Option<bool>, Problem> {
         match self.text(name).map(str::to_ascii_lowercase).as_deref() {
             None => Ok(None),
@@ -64,13 +63,13 @@ impl Query {
         }
     }
 
-    /// As [`flag`](Self::flag); not, if nothing is said.
+    /// As [`flag`](Self::flag); false by default.
     pub(crate) fn is(&self, name: &'static str) -> Result<bool, Problem> {
         self.flag(name).map(|flag| flag == Some(true))
     }
 
-    /// A whole number. What is larger than fits is the largest that does: it is a limit, and we
-    /// have lower ones.
+    /// A whole number. A number that does not fit becomes the largest that does: all of these are
+    /// limits, and our own are lower.
     pub(crate) fn count(&self, name: &'static str) -> Result<Option<u32>, Problem> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -93,7 +92,7 @@ impl Query {
         Ok(self.count(name)?.map(|ms| Duration::from_millis(ms.into())))
     }
 
-    /// A moment as RFC 3339 spells it.
+    /// A time in the format of RFC 3339.
     pub(crate) fn moment(&self, name: &'static str) -> Result<Option<SystemTime>, Problem> {
         self.text(name).map(|text| moment_of(name, text)).transpose()
     }
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_decoded_and_empty_is_absent() {
+    fn a_query_is_decoded_and_empty_is_absent() {
         let query = Query::parse("a=%F0%9F%A6%86+x&b=&b=2&c&d=1&e=True&f=yes&=x&&a=second&h=0&i=FALSE").unwrap();
 
         assert_eq!(query.text("a"), Some("🦆 x"));

@@ -1,4 +1,4 @@
-//! How a server ends.
+//! The shutdown of a server.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ async fn until_connected(server: &Running, count: usize) {
 }
 
 #[tokio::test]
-async fn what_is_in_flight_is_answered_and_idle_clients_are_let_go() {
+async fn running_requests_are_answered_and_idle_clients_are_disconnected() {
     let db = TestDatabase::new().await;
     let mut server = Running::start(&db.url(), |options| options).await;
     let mut busy = server.connect().await;
@@ -32,7 +32,7 @@ async fn what_is_in_flight_is_answered_and_idle_clients_are_let_go() {
     server.shutdown.cancel();
 
     assert_eq!(rest_of(&mut idle).await, "");
-    assert!(TcpStream::connect(server.address()).await.is_err(), "nobody new is let in");
+    assert!(TcpStream::connect(server.address()).await.is_err(), "no new client is accepted");
     busy.write_all(b"body").await.unwrap();
     assert_eq!(Reply::parse(&rest_of(&mut busy).await).status, 405);
     server.ended().await;
@@ -40,11 +40,11 @@ async fn what_is_in_flight_is_answered_and_idle_clients_are_let_go() {
 }
 
 #[tokio::test]
-async fn what_does_not_finish_in_time_is_cut_off() {
+async fn a_request_that_does_not_finish_in_time_is_cut_off() {
     let db = TestDatabase::new().await;
     let mut server = Running::start(&db.url(), |options| options.drain_timeout(Duration::from_millis(200))).await;
-    let mut dawdler = server.connect().await;
-    dawdler
+    let mut slow_client = server.connect().await;
+    slow_client
         .write_all(b"POST /livez HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n")
         .await
         .unwrap();
@@ -55,7 +55,7 @@ async fn what_does_not_finish_in_time_is_cut_off() {
     server.ended().await;
 
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    assert_eq!(rest_of(&mut dawdler).await, "");
+    assert_eq!(rest_of(&mut slow_client).await, "");
 }
 
 #[tokio::test]

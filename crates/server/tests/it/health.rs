@@ -1,11 +1,11 @@
-//! What probes are told while the database is there.
+//! Health checks while the database answers.
 
 use reveille_testkit::TestDatabase;
 
 use crate::support::Running;
 
 #[tokio::test]
-async fn a_healthy_server_says_so_three_times() {
+async fn a_healthy_server_passes_all_three_checks() {
     let db = TestDatabase::new().await;
     let server = Running::start(&db.url(), |options| options).await;
 
@@ -15,14 +15,14 @@ async fn a_healthy_server_says_so_three_times() {
     let health = server.get("/health").await;
     assert_eq!(health.status, 200);
     assert!(health.head.contains("content-type: application/json"), "{}", health.head);
-    let said = health.json();
-    assert_eq!(said["status"], "healthy");
-    assert_eq!(said["database"], "connected");
-    assert_eq!(said["server"], "reveille");
-    assert_eq!(said["version"], env!("CARGO_PKG_VERSION"));
+    let answer = health.json();
+    assert_eq!(answer["status"], "healthy");
+    assert_eq!(answer["database"], "connected");
+    assert_eq!(answer["server"], "reveille");
+    assert_eq!(answer["version"], env!("CARGO_PKG_VERSION"));
 }
 
-/// When each session of this database last began a statement, without our own.
+/// When each session of this database, except our own, last began a statement.
 const STATEMENTS: &str = "select coalesce(string_agg(pid || ' ' || query_start, ', ' order by pid), '')
     from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
 
@@ -40,6 +40,6 @@ async fn livez_never_asks_the_database() {
     let after: String = observer.query_one(STATEMENTS, &[]).await.unwrap().get(0);
     assert_eq!(before, after);
     server.get("/readyz").await;
-    let asked: String = observer.query_one(STATEMENTS, &[]).await.unwrap().get(0);
-    assert_ne!(before, asked, "the observer would have seen it");
+    let after_readyz: String = observer.query_one(STATEMENTS, &[]).await.unwrap().get(0);
+    assert_ne!(before, after_readyz, "the observer sees statements");
 }

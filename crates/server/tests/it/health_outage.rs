@@ -1,4 +1,4 @@
-//! What probes are told while the database is away.
+//! Health checks while the database does not answer.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use crate::support::{PATIENCE, Reply, Running};
 
-/// Asks again until the answer has this status.
+/// Repeats the request until the answer has this status.
 async fn until(server: &Running, path: &str, status: u16) -> Reply {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -46,10 +46,11 @@ async fn readiness_goes_with_the_database_and_comes_back_with_it() {
 }
 
 #[tokio::test]
-async fn a_database_that_swallows_everything_is_found_out_in_time() {
+async fn a_database_that_never_answers_is_noticed_in_time() {
     let db = TestDatabase::new().await;
     let (proxy, url) = db.proxied().await;
-    // Probes are not cut short with other requests: they know what is wrong only after two seconds.
+    // The request timeout does not apply to health checks: they notice the outage after two
+    // seconds.
     let server = Running::start(&url, |options| options.request_timeout(Duration::from_secs(1))).await;
     assert_eq!(server.get("/readyz").await.status, 200);
     proxy.half_open();
@@ -63,13 +64,13 @@ async fn a_database_that_swallows_everything_is_found_out_in_time() {
     assert_eq!(server.get("/livez").await.status, 200);
     assert!(begun.elapsed() < Duration::from_secs(1));
 
-    // What was swallowed never comes; readiness must not wait for it.
+    // The lost answers never come; readiness must not wait for them.
     proxy.heal();
     until(&server, "/readyz", 200).await;
 }
 
 #[tokio::test]
-async fn a_connection_cut_while_nobody_looked_is_no_outage() {
+async fn a_connection_that_died_between_two_probes_is_no_outage() {
     let db = TestDatabase::new().await;
     let (proxy, url) = db.proxied().await;
     let server = Running::start(&url, |options| options).await;
@@ -87,7 +88,7 @@ async fn a_postgresql_without_room_for_more_leaves_a_working_node_ready() {
     let admin = connect(&db.url().replace(db.name(), "postgres")).await;
     admin.batch_execute(&format!("alter database {} allow_connections false", db.name())).await.unwrap();
     assert!(Database::connect(DatabaseOptions::new(db.url())).await.is_err());
-    // The answer from before is used for a second.
+    // The previous answer is used for a second.
     sleep(Duration::from_millis(1100)).await;
 
     assert_eq!(server.get("/readyz").await.status, 200);

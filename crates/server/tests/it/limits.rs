@@ -1,4 +1,4 @@
-//! What one client may cost.
+//! The limits on one client.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::support::{Reply, Running, rest_of};
 const SHORT: Duration = Duration::from_millis(300);
 
 #[tokio::test]
-async fn a_client_that_says_nothing_is_cut_off() {
+async fn a_client_that_sends_nothing_is_cut_off() {
     let db = TestDatabase::new().await;
     let server = Running::start(&db.url(), |options| options.head_timeout(SHORT)).await;
     let begun = Instant::now();
@@ -23,7 +23,7 @@ async fn a_client_that_says_nothing_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_head_that_drips_is_cut_off() {
+async fn a_request_head_that_arrives_too_slowly_is_cut_off() {
     let db = TestDatabase::new().await;
     let server = Running::start(&db.url(), |options| options.head_timeout(SHORT)).await;
     let mut stream = server.connect().await;
@@ -44,7 +44,7 @@ async fn a_head_that_drips_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_between_requests_and_then_let_go() {
+async fn a_connection_is_kept_between_requests_and_then_closed() {
     let db = TestDatabase::new().await;
     let server = Running::start(&db.url(), |options| options.head_timeout(Duration::from_secs(2))).await;
     let mut stream = server.connect().await;
@@ -60,7 +60,7 @@ async fn a_connection_is_kept_between_requests_and_then_let_go() {
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_refused() {
+async fn an_endless_request_head_is_refused() {
     let db = TestDatabase::new().await;
     let server = Running::start(&db.url(), |options| options).await;
     let mut stream = server.connect().await;
@@ -69,8 +69,8 @@ async fn a_head_without_end_is_refused() {
     // The server may hang up before it has read all of it.
     let _ = stream.write_all(head.as_bytes()).await;
 
-    let said = rest_of(&mut stream).await;
-    assert!(said.is_empty() || Reply::parse(&said).status == 431, "{said}");
+    let answer = rest_of(&mut stream).await;
+    assert!(answer.is_empty() || Reply::parse(&answer).status == 431, "{answer}");
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn one_client_too_many_is_told_to_come_back() {
+async fn one_client_too_many_is_refused_with_retry_after() {
     let db = TestDatabase::new().await;
     let server = Running::start(&db.url(), |options| options.max_connections(2)).await;
     let mut first = server.connect().await;
@@ -136,14 +136,14 @@ async fn one_client_too_many_is_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_and_never_reads_is_cut_off() {
+async fn a_client_that_never_reads_its_answers_is_cut_off() {
     let db = TestDatabase::new().await;
     let server = Running::start(&db.url(), |options| options.write_timeout(SHORT)).await;
     let mut stream = server.connect().await;
     let request = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100);
 
     let deadline = Instant::now() + crate::support::PATIENCE;
-    // Until both sides' buffers are full and the server has given up on us.
+    // Until the buffers of both sides are full and the server closes the connection.
     while stream.write_all(&request).await.is_ok() {
         assert!(Instant::now() < deadline, "still served");
     }
@@ -174,7 +174,7 @@ async fn a_client_that_sends_everything_first_sees_why_it_is_refused() {
     }
 }
 
-/// Whoever keeps a connection after a refusal must not find it open and deaf when it asks again.
+/// A client that keeps a connection after a refusal must not find it open and without answers.
 #[tokio::test]
 async fn a_connection_on_which_something_was_refused_ends_like_any_other() {
     let db = TestDatabase::new().await;

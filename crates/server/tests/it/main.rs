@@ -1,6 +1,6 @@
-//! The HTTP door over real sockets and a real database.
+//! The HTTP interface over real sockets and a real database.
 
-mod bad_heads;
+mod bad_requests;
 mod drain;
 mod health;
 mod health_outage;

@@ -6,7 +6,7 @@ use reveille_testkit::TestDatabase;
 use crate::support::Running;
 
 #[tokio::test]
-async fn an_unknown_path_is_told_so_in_json() {
+async fn an_unknown_path_is_answered_in_json() {
     let db = TestDatabase::new().await;
     let server = Running::start(&db.url(), |options| options).await;
 
@@ -18,7 +18,7 @@ async fn an_unknown_path_is_told_so_in_json() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_is_told_which_ones_there_are() {
+async fn a_wrong_method_is_answered_with_the_allowed_ones() {
     let db = TestDatabase::new().await;
     let server = Running::start(&db.url(), |options| options).await;
 
@@ -30,7 +30,7 @@ async fn a_wrong_method_is_told_which_ones_there_are() {
 }
 
 #[tokio::test]
-async fn head_is_answered_without_a_body() {
+async fn a_head_request_is_answered_without_a_body() {
     let db = TestDatabase::new().await;
     let server = Running::start(&db.url(), |options| options).await;
 

@@ -62,7 +62,7 @@ impl Running {
 /// Everything until the server closes the connection.
 pub(crate) async fn rest_of(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A server that cuts a client off may reset the connection; what it said before that counts.
+    // A server that cuts a client off may reset the connection; the bytes before that count.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("the server closes the connection in time");
     String::from_utf8(bytes).expect("the server speaks UTF-8")
 }

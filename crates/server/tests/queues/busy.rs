@@ -1,37 +1,37 @@
-//! Many slow questions at once: the rest of the server goes on, and says truly what is wrong.
+//! Many slow reads at once: the other requests are served, and a refusal names the right cause.
 
 use reveille::messages::MessagesOptions;
 use reveille::tokio_postgres::Client;
 use reveille_testkit::TestDatabase;
 
-use crate::support::{Asking, House, Node};
+use crate::support::{Node, PendingReply, TestServer};
 
-/// Reads that nothing but administration makes, each stopped by a lock on what it reads.
+/// A read of administration, which waits for a lock on its table.
 const SLOW: &str = "/api/v1/traces/names";
-/// What administration gets of the usual pool.
+/// The connections of the pool that administration may use.
 const SHARE: i64 = 2;
 
-/// A server that waits for two seconds for a free connection, with as many slow reads as it takes,
-/// and more.
-async fn slowed() -> (House, Client, Vec<Asking>) {
+/// A server that waits for a free connection for two seconds, with more slow reads than
+/// administration has connections.
+async fn slowed() -> (TestServer, Client, Vec<PendingReply>) {
     let db = TestDatabase::new().await;
     let url = format!("{} connect_timeout=2", db.url());
     let node = Node::start(&url, |options| options, MessagesOptions::default()).await;
-    let house = House { db, node };
-    house.push("mail", "1").await;
-    let locker = house.db.client().await;
+    let server = TestServer { db, node };
+    server.push("mail", "1").await;
+    let locker = server.db.client().await;
     locker.batch_execute("begin; lock table reveille.trace in access exclusive mode").await.expect("the table is free");
-    let asking = (0..12).map(|_| house.client().spawn(SLOW)).collect();
-    house.until_blocked(SHARE).await;
-    (house, locker, asking)
+    let pending = (0..12).map(|_| server.client().spawn(SLOW)).collect();
+    server.until_blocked(SHARE).await;
+    (server, locker, pending)
 }
 
 #[tokio::test]
 async fn slow_reads_of_administration_leave_a_node_ready_and_new_groups_served() {
-    let (house, _locker, _asking) = slowed().await;
+    let (server, _locker, _pending) = slowed().await;
 
-    let ready = house.get("/readyz").await;
-    let popped = house.get("/api/v1/pop/queue/mail?consumerGroup=new").await;
+    let ready = server.get("/readyz").await;
+    let popped = server.get("/api/v1/pop/queue/mail?consumerGroup=new").await;
 
     assert_eq!(ready.status, 200, "{}", ready.body);
     assert_eq!(popped.status, 200, "{}", popped.body);
@@ -39,10 +39,10 @@ async fn slow_reads_of_administration_leave_a_node_ready_and_new_groups_served()
 }
 
 #[tokio::test]
-async fn a_read_for_which_no_connection_is_free_is_told_to_come_back() {
-    let (house, _locker, _asking) = slowed().await;
+async fn a_read_without_a_free_connection_is_refused_with_retry_after() {
+    let (server, _locker, _pending) = slowed().await;
 
-    let reply = house.get(SLOW).await;
+    let reply = server.get(SLOW).await;
 
     assert_eq!((reply.status, &*reply.code()), (429, "overloaded"), "{}", reply.body);
     assert!(reply.head.contains("retry-after: 1"), "{}", reply.head);

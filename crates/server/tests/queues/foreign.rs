@@ -1,32 +1,32 @@
-//! Who may ask: programs, and pages of our own; never a page of somebody else.
+//! Whose requests are answered: those of programs and of our own pages, never of foreign pages.
 
 use std::fmt::Write as _;
 
 use serde_json::json;
 
-use crate::support::{House, Reply};
+use crate::support::{Reply, TestServer};
 
-/// What a browser says of a page of another site, old browsers only the first half.
+/// The headers a browser sends for a page of another site; old browsers send only the first.
 const EVIL: &str = "origin: https://evil.example\r\nsec-fetch-site: cross-site\r\nsec-fetch-mode: no-cors\r\n";
 const JSON: &str = "content-type: application/json\r\n";
 
-/// A request with these lines in its head, and nothing else that a client would send.
-async fn ask(house: &House, line: &str, headers: &str, body: &str) -> Reply {
+/// A request with these headers, and no others that a client would send.
+async fn ask(server: &TestServer, line: &str, headers: &str, body: &str) -> Reply {
     let mut text = format!("{line} HTTP/1.1\r\nconnection: close\r\n{headers}");
     if !body.is_empty() {
         let _ = write!(text, "content-length: {}\r\n", body.len());
     }
-    house.client().say(format!("{text}\r\n{body}")).await
+    server.client().say(format!("{text}\r\n{body}")).await
 }
 
-async fn from_us(house: &House, line: &str, headers: &str) -> Reply {
-    ask(house, line, &format!("host: localhost\r\n{headers}"), "").await
+async fn from_us(server: &TestServer, line: &str, headers: &str) -> Reply {
+    ask(server, line, &format!("host: localhost\r\n{headers}"), "").await
 }
 
 #[tokio::test]
 async fn a_page_of_another_origin_can_do_nothing() {
-    let house = House::new().await;
-    house.push("q", "1").await;
+    let server = TestServer::new().await;
+    server.push("q", "1").await;
     let requests = [
         ("POST /api/v1/push", r#"{"items":[{"queue":"q","payload":2}]}"#),
         ("GET /api/v1/pop/queue/q?autoAck=true&batch=100", ""),
@@ -50,24 +50,24 @@ async fn a_page_of_another_origin_can_do_nothing() {
 
     for (line, body) in requests {
         for page in pages {
-            let reply = ask(&house, line, &format!("host: localhost\r\n{page}{JSON}"), body).await;
+            let reply = ask(&server, line, &format!("host: localhost\r\n{page}{JSON}"), body).await;
             assert_eq!((reply.status, reply.code().as_str()), (403, "foreign_origin"), "{line} {page}: {}", reply.body);
         }
-        let plain = ask(&house, line, &format!("host: localhost\r\n{EVIL}content-type: text/plain\r\n"), body).await;
+        let plain = ask(&server, line, &format!("host: localhost\r\n{EVIL}content-type: text/plain\r\n"), body).await;
         assert_eq!(plain.status, 403, "{line}: {}", plain.body);
     }
 
-    assert_eq!(house.get("/api/v1/system/maintenance").await.json()["popMaintenanceMode"], false);
-    assert_eq!(house.get("/api/v1/resources/queues/q").await.json()["options"]["retentionEnabled"], false);
-    assert_eq!(house.get("/api/v1/pop/queue/q?batch=100").await.data(), [json!(1)]);
+    assert_eq!(server.get("/api/v1/system/maintenance").await.json()["popMaintenanceMode"], false);
+    assert_eq!(server.get("/api/v1/resources/queues/q").await.json()["options"]["retentionEnabled"], false);
+    assert_eq!(server.get("/api/v1/pop/queue/q?batch=100").await.data(), [json!(1)]);
 }
 
 #[tokio::test]
 async fn a_refusal_names_the_flag_that_would_allow_it() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
 
-    let origin = from_us(&house, "GET /api/v1/status", "origin: https://app.example\r\n").await;
-    let host = ask(&house, "GET /api/v1/status", "host: queue.example:80\r\n", "").await;
+    let origin = from_us(&server, "GET /api/v1/status", "origin: https://app.example\r\n").await;
+    let host = ask(&server, "GET /api/v1/status", "host: queue.example:80\r\n", "").await;
 
     assert!(origin.body.contains("--allowed-origin https://app.example"), "{}", origin.body);
     assert!(host.body.contains("--allowed-host queue.example"), "{}", host.body);
@@ -76,8 +76,8 @@ async fn a_refusal_names_the_flag_that_would_allow_it() {
 
 #[tokio::test]
 async fn a_name_that_was_bound_to_us_from_outside_is_refused() {
-    let house = House::new().await;
-    house.push("q", "1").await;
+    let server = TestServer::new().await;
+    server.push("q", "1").await;
 
     for host in [
         "rebind.evil.example",
@@ -93,17 +93,17 @@ async fn a_name_that_was_bound_to_us_from_outside_is_refused() {
     ] {
         for line in ["GET /api/v1/messages", "DELETE /api/v1/resources/queues/q", "GET /health"] {
             let same = format!("host: {host}\r\norigin: http://{host}\r\nsec-fetch-site: same-origin\r\n");
-            let reply = ask(&house, line, &same, "").await;
+            let reply = ask(&server, line, &same, "").await;
             assert_eq!((reply.status, reply.code().as_str()), (403, "foreign_host"), "{host}: {}", reply.body);
         }
     }
 
-    assert_eq!(house.get("/api/v1/pop/queue/q").await.data(), [json!(1)]);
+    assert_eq!(server.get("/api/v1/pop/queue/q").await.data(), [json!(1)]);
 }
 
 #[tokio::test]
 async fn addresses_and_loopback_names_are_ours() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
 
     for host in [
         "127.0.0.1:6632",
@@ -117,20 +117,20 @@ async fn addresses_and_loopback_names_are_ours() {
         "localhost.",
         "queue.localhost:6632",
     ] {
-        let reply = ask(&house, "GET /api/v1/status", &format!("host: {host}\r\n"), "").await;
+        let reply = ask(&server, "GET /api/v1/status", &format!("host: {host}\r\n"), "").await;
         assert_eq!(reply.status, 200, "{host}: {}", reply.body);
     }
 }
 
 #[tokio::test]
-async fn a_request_says_once_whom_it_means() {
-    let house = House::new().await;
+async fn a_request_names_its_host_exactly_once() {
+    let server = TestServer::new().await;
 
-    let none = ask(&house, "GET /api/v1/status", "", "").await;
-    let two = ask(&house, "GET /api/v1/status", "host: localhost\r\nhost: localhost\r\n", "").await;
-    let old = house.client().say("GET /api/v1/status HTTP/1.0\r\n\r\n").await;
+    let none = ask(&server, "GET /api/v1/status", "", "").await;
+    let two = ask(&server, "GET /api/v1/status", "host: localhost\r\nhost: localhost\r\n", "").await;
+    let old = server.client().say("GET /api/v1/status HTTP/1.0\r\n\r\n").await;
     let whole = "GET http://evil.example/api/v1/status";
-    let named_whole = ask(&house, whole, "host: localhost\r\n", "").await;
+    let named_whole = ask(&server, whole, "host: localhost\r\n", "").await;
 
     assert_eq!((none.status, none.code().as_str()), (400, "invalid_host"));
     assert_eq!((two.status, two.code().as_str()), (400, "invalid_host"));
@@ -139,12 +139,12 @@ async fn a_request_says_once_whom_it_means() {
 }
 
 #[tokio::test]
-async fn probes_may_call_us_what_they_like() {
-    let house = House::new().await;
+async fn probes_may_use_any_host() {
+    let server = TestServer::new().await;
 
     for path in ["/livez", "/readyz", "/metrics", "/metrics/prometheus"] {
         for headers in ["host: pod-7.queue.internal:6632\r\n", "", "host: a\r\nhost: b\r\n"] {
-            let reply = ask(&house, &format!("GET {path}"), headers, "").await;
+            let reply = ask(&server, &format!("GET {path}"), headers, "").await;
             assert_eq!(reply.status, 200, "{path} {headers}: {}", reply.body);
         }
     }
@@ -152,8 +152,8 @@ async fn probes_may_call_us_what_they_like() {
 
 #[tokio::test]
 async fn a_link_leads_to_what_only_reads_and_nowhere_else() {
-    let house = House::new().await;
-    house.push("q", "1").await;
+    let server = TestServer::new().await;
+    server.push("q", "1").await;
     let link = "sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: document\r\n";
     let image = "sec-fetch-site: cross-site\r\nsec-fetch-mode: no-cors\r\nsec-fetch-dest: image\r\n";
     let reads = [
@@ -173,62 +173,62 @@ async fn a_link_leads_to_what_only_reads_and_nowhere_else() {
     ];
 
     for path in reads {
-        assert_eq!(from_us(&house, &format!("GET {path}"), link).await.status, 200, "{path}");
-        assert_eq!(from_us(&house, &format!("GET {path}"), image).await.status, 403, "{path}");
+        assert_eq!(from_us(&server, &format!("GET {path}"), link).await.status, 200, "{path}");
+        assert_eq!(from_us(&server, &format!("GET {path}"), image).await.status, 403, "{path}");
     }
     for path in ["/api/v1/pop/queue/q?autoAck=true", "/api/v1/pop?namespace=", "/api/v1/pop/queue/q/partition/Default"]
     {
-        assert_eq!(from_us(&house, &format!("GET {path}"), link).await.code(), "foreign_origin", "{path}");
+        assert_eq!(from_us(&server, &format!("GET {path}"), link).await.code(), "foreign_origin", "{path}");
     }
     let form = format!("host: localhost\r\n{link}content-type: application/x-www-form-urlencoded\r\n");
-    let posted = ask(&house, "POST /api/v1/system/maintenance", &form, "enabled=true").await;
+    let posted = ask(&server, "POST /api/v1/system/maintenance", &form, "enabled=true").await;
     assert_eq!(posted.code(), "foreign_origin");
-    assert_eq!(house.get("/api/v1/pop/queue/q").await.data(), [json!(1)]);
+    assert_eq!(server.get("/api/v1/pop/queue/q").await.data(), [json!(1)]);
 }
 
 #[tokio::test]
 async fn programs_and_our_own_pages_are_served() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
     let node = "sec-fetch-mode: cors\r\nuser-agent: node\r\naccept-language: *\r\n";
     let typed = "sec-fetch-site: none\r\nsec-fetch-mode: navigate\r\nsec-fetch-dest: document\r\n";
     let own = "sec-fetch-site: same-origin\r\norigin: http://LOCALHOST\r\n";
 
     for headers in [node, typed, own, "user-agent: Mozilla/5.0 (X11) Chrome/150.0\r\n", ""] {
         let push = format!("host: localhost\r\n{headers}{JSON}");
-        let pushed = ask(&house, "POST /api/v1/push", &push, r#"{"items":[{"queue":"q","payload":1}]}"#).await;
-        let popped = from_us(&house, "GET /api/v1/pop/queue/q?autoAck=true", headers).await;
+        let pushed = ask(&server, "POST /api/v1/push", &push, r#"{"items":[{"queue":"q","payload":1}]}"#).await;
+        let popped = from_us(&server, "GET /api/v1/pop/queue/q?autoAck=true", headers).await;
         assert_eq!((pushed.status, popped.data()), (201, vec![json!(1)]), "{headers}: {}", pushed.body);
     }
 }
 
 #[tokio::test]
 async fn hosts_and_origins_that_were_allowed_pass() {
-    let house = House::with(|options| {
+    let server = TestServer::with(|options| {
         options.allowed_hosts(["Queue.Example"]).allowed_origins(["https://app.example", "http://app.example:8080"])
     })
     .await;
 
     for host in ["queue.example", "queue.example:443"] {
         let own = format!("host: {host}\r\norigin: https://{host}\r\n");
-        assert_eq!(ask(&house, "GET /api/v1/status", &own, "").await.status, 200, "{host}");
+        assert_eq!(ask(&server, "GET /api/v1/status", &own, "").await.status, 200, "{host}");
     }
     for origin in ["https://app.example", "http://app.example:8080"] {
         let page = format!("origin: {origin}\r\nsec-fetch-site: cross-site\r\n");
-        assert_eq!(from_us(&house, "GET /api/v1/status", &page).await.status, 200, "{origin}");
+        assert_eq!(from_us(&server, "GET /api/v1/status", &page).await.status, 200, "{origin}");
     }
     for origin in ["http://app.example", "https://app.example:8080", "https://app.example.evil", "null"] {
         let page = format!("origin: {origin}\r\nsec-fetch-site: cross-site\r\n");
-        assert_eq!(from_us(&house, "GET /api/v1/status", &page).await.status, 403, "{origin}");
+        assert_eq!(from_us(&server, "GET /api/v1/status", &page).await.status, 403, "{origin}");
     }
-    assert_eq!(from_us(&house, "GET /api/v1/status", "sec-fetch-site: cross-site\r\n").await.status, 403, "no origin");
+    assert_eq!(from_us(&server, "GET /api/v1/status", "sec-fetch-site: cross-site\r\n").await.status, 403, "no origin");
 }
 
 #[tokio::test]
-async fn a_body_says_that_it_is_json() {
-    let house = House::new().await;
+async fn a_body_must_be_declared_as_json() {
+    let server = TestServer::new().await;
     let body = r#"{"items":[{"queue":"q","payload":1}]}"#;
     let push =
-        async |headers: &str| ask(&house, "POST /api/v1/push", &format!("host: localhost\r\n{headers}"), body).await;
+        async |headers: &str| ask(&server, "POST /api/v1/push", &format!("host: localhost\r\n{headers}"), body).await;
 
     for simple in
         ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx"]
@@ -237,7 +237,7 @@ async fn a_body_says_that_it_is_json() {
         assert_eq!((reply.status, reply.code().as_str()), (415, "not_json"), "{simple}: {}", reply.body);
         assert!(reply.body.contains("content-type: application/json"), "{}", reply.body);
     }
-    assert_eq!(push("").await.status, 415, "no word about it");
+    assert_eq!(push("").await.status, 415, "no content-type");
     for json in ["application/json", "Application/JSON; charset=utf-8", "application/json;charset=utf-8"] {
         assert_eq!(push(&format!("content-type: {json}\r\n")).await.status, 201, "{json}");
     }
@@ -245,14 +245,14 @@ async fn a_body_says_that_it_is_json() {
 
 #[tokio::test]
 async fn a_body_in_chunks_is_judged_by_what_came() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
     let chunked = "POST /api/v1/lease/00000000-0000-4000-8000-000000000000/extend HTTP/1.1\r\nhost: localhost\r\n\
                    connection: close\r\ntransfer-encoding: chunked\r\n\r\n";
 
-    let some = house.client().say(format!("{chunked}2\r\n{{}}\r\n0\r\n\r\n")).await;
-    let none = house.client().say(format!("{chunked}0\r\n\r\n")).await;
+    let some = server.client().say(format!("{chunked}2\r\n{{}}\r\n0\r\n\r\n")).await;
+    let none = server.client().say(format!("{chunked}0\r\n\r\n")).await;
     let squeezed = chunked.replace("chunked", "gzip, chunked");
-    let squeezed = house.client().say(format!("{squeezed}0\r\n\r\n")).await;
+    let squeezed = server.client().say(format!("{squeezed}0\r\n\r\n")).await;
 
     assert_eq!((some.status, some.code().as_str()), (415, "not_json"));
     assert_eq!(none.status, 200, "{}", none.body);

@@ -3,16 +3,16 @@
 use reveille::messages::MessagesOptions;
 use serde_json::json;
 
-use crate::support::{House, Node, ack};
+use crate::support::{Node, TestServer, ack};
 
 #[tokio::test]
 async fn what_one_node_takes_another_hands_out() {
-    let house = House::new().await;
-    let other = Node::start(&house.db.url(), |options| options, MessagesOptions::default()).await;
-    house.push("q", "0").await;
-    house.get("/api/v1/pop/queue/q?autoAck=true").await.messages();
-    let mut parked = house.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=25000");
-    house.until_waiting(1).await;
+    let server = TestServer::new().await;
+    let other = Node::start(&server.db.url(), |options| options, MessagesOptions::default()).await;
+    server.push("q", "0").await;
+    server.get("/api/v1/pop/queue/q?autoAck=true").await.messages();
+    let mut parked = server.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=25000");
+    server.until_waiting(1).await;
 
     other.push("q", "1").await;
 
@@ -23,16 +23,16 @@ async fn what_one_node_takes_another_hands_out() {
 }
 
 #[tokio::test]
-async fn an_ack_on_one_node_frees_the_partition_for_who_waits_on_another() {
-    let house = House::new().await;
-    let other = Node::start(&house.db.url(), |options| options, MessagesOptions::default()).await;
-    house.push("q", "1").await;
-    house.push("q", "2").await;
-    let held = house.get("/api/v1/pop/queue/q").await.messages()[0].clone();
+async fn an_ack_on_one_node_frees_the_partition_for_a_pop_on_another() {
+    let server = TestServer::new().await;
+    let other = Node::start(&server.db.url(), |options| options, MessagesOptions::default()).await;
+    server.push("q", "1").await;
+    server.push("q", "2").await;
+    let held = server.get("/api/v1/pop/queue/q").await.messages()[0].clone();
     let mut parked = other.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=25000");
     other.until_waiting(1).await;
 
-    house.post("/api/v1/ack", ack(&held, "completed")).await;
+    server.post("/api/v1/ack", ack(&held, "completed")).await;
 
     assert_eq!(parked.reply().await.data(), [json!(2)]);
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
-use crate::support::{House, Node, PATIENCE, Reply, ack, request};
+use crate::support::{Node, PATIENCE, Reply, TestServer, ack, request};
 
 async fn push_until_stored(node: &Node, id: &str) -> Reply {
     let deadline = Instant::now() + PATIENCE;
@@ -28,7 +28,7 @@ async fn push_until_stored(node: &Node, id: &str) -> Reply {
     }
 }
 
-/// Asks again whenever the answer is an honest refusal, as clients do, and acks what came.
+/// Pops again after every temporary refusal, as clients do, and acks what came.
 async fn pop_until_found(node: &Node) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -41,7 +41,7 @@ async fn pop_until_found(node: &Node) -> Vec<Value> {
     }
 }
 
-/// What a pop brought, once its acks are recorded. A repeat is harmless, so a refusal is simply
+/// The payloads of a pop, once its acks are recorded. Repeated acks are harmless, so a refusal is
 /// followed by another try.
 async fn acked(node: &Node, popped: &Reply) -> Vec<Value> {
     let items: Vec<String> = popped.messages().iter().map(|message| ack(message, "completed")).collect();
@@ -50,8 +50,8 @@ async fn acked(node: &Node, popped: &Reply) -> Vec<Value> {
     loop {
         let reply = node.post("/api/v1/ack/batch", &body).await;
         if reply.status == 200 {
-            let told = reply.json();
-            assert!(told.as_array().expect("an array").iter().all(|item| item["success"] == true), "{told}");
+            let answer = reply.json();
+            assert!(answer.as_array().expect("an array").iter().all(|item| item["success"] == true), "{answer}");
             return popped.data();
         }
         assert_eq!(reply.status, 503, "{}", reply.body);
@@ -61,7 +61,7 @@ async fn acked(node: &Node, popped: &Reply) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_outage_is_told_honestly_and_ends_without_a_restart() {
+async fn an_outage_is_reported_and_ends_without_a_restart() {
     let db = TestDatabase::new().await;
     let (proxy, url) = db.proxied().await;
     let node =
@@ -79,7 +79,7 @@ async fn an_outage_is_told_honestly_and_ends_without_a_restart() {
 
     assert_eq!(refused.status, 503, "{}", refused.body);
     assert!(refused.head.contains("retry-after: 1"), "{}", refused.head);
-    assert!(matches!(parked.status, 204 | 503), "it survived to its end, or was told: {}", parked.body);
+    assert!(matches!(parked.status, 204 | 503), "it waited to its end, or was refused: {}", parked.body);
     assert_eq!(node.get("/livez").await.status, 200);
 
     proxy.heal();
@@ -102,7 +102,7 @@ async fn deadlines_hold_while_the_network_stalls() {
     let late = node.get("/api/v1/pop/queue/q?wait=true&timeout=1000").await;
     let early = early.reply().await;
 
-    // Clients hang up five seconds after their deadline; until then they must have heard something.
+    // Clients hang up five seconds after their deadline; until then they must get an answer.
     for (reply, patience) in [(early, 2), (late, 1)] {
         assert!(matches!(reply.status, 204 | 503), "{patience} s: {}", reply.body);
     }
@@ -112,10 +112,10 @@ async fn deadlines_hold_while_the_network_stalls() {
     assert_eq!(pop_until_found(&node).await, [json!("after")]);
 }
 
-/// The consumers of Queen's Python client ask again only if the sentence speaks of a connection or
-/// a timeout.
+/// The consumers of Queen's Python client try again only if the sentence contains "connection" or
+/// "timeout".
 #[tokio::test]
-async fn an_outage_is_told_in_words_that_keep_queens_consumers_going() {
+async fn an_outage_is_reported_in_words_that_keep_queens_consumers_going() {
     let db = TestDatabase::new().await;
     let (proxy, url) = db.proxied().await;
     let node =
@@ -139,7 +139,7 @@ async fn an_outage_is_told_in_words_that_keep_queens_consumers_going() {
 }
 
 #[tokio::test]
-async fn a_server_ends_within_a_bound_though_the_database_swallows_everything() {
+async fn a_server_ends_in_time_though_the_database_never_answers() {
     let db = TestDatabase::new().await;
     let (proxy, url) = db.proxied().await;
     let drain = Duration::from_millis(200);
@@ -163,27 +163,27 @@ async fn a_server_ends_within_a_bound_though_the_database_swallows_everything() 
 
 #[tokio::test]
 async fn sessions_that_are_ended_under_parked_polls_lose_nothing() {
-    let house = House::new().await;
-    house.push("q", "0").await;
-    house.get("/api/v1/pop/queue/q?autoAck=true").await.messages();
-    let mut parked = house.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=25000");
-    house.until_waiting(1).await;
-    let admin = connect(&house.db.url().replace(house.db.name(), "postgres")).await;
+    let server = TestServer::new().await;
+    server.push("q", "0").await;
+    server.get("/api/v1/pop/queue/q?autoAck=true").await.messages();
+    let mut parked = server.client().spawn("/api/v1/pop/queue/q?wait=true&timeout=25000");
+    server.until_waiting(1).await;
+    let admin = connect(&server.db.url().replace(server.db.name(), "postgres")).await;
     let end_all =
-        format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{}'", house.db.name());
+        format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{}'", server.db.name());
 
     let mut sent = Vec::new();
     for round in 0..5 {
         admin.batch_execute(&end_all).await.unwrap();
         let id = format!("m{round}");
-        push_until_stored(&house, &id).await;
+        push_until_stored(&server, &id).await;
         sent.push(json!(id));
     }
 
     let first = parked.reply().await;
-    let mut got = if first.status == 200 { acked(&house, &first).await } else { Vec::new() };
+    let mut got = if first.status == 200 { acked(&server, &first).await } else { Vec::new() };
     while got.len() < sent.len() {
-        got.extend(pop_until_found(&house).await);
+        got.extend(pop_until_found(&server).await);
     }
     assert_eq!(got, sent, "each once, in order");
 }
@@ -209,8 +209,8 @@ async fn postgresql_restarts_and_crashes_under_parked_polls() {
         }
 
         let mut got = Vec::new();
-        for asking in &mut parked {
-            let reply = asking.reply().await;
+        for pending in &mut parked {
+            let reply = pending.reply().await;
             assert!(matches!(reply.status, 200 | 204 | 503), "{}", reply.body);
             if reply.status == 200 {
                 got.extend(acked(&node, &reply).await);

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::support::{House, ack};
+use crate::support::{TestServer, ack};
 
 #[tokio::test]
-async fn a_message_says_everything_a_client_wants_to_know() {
-    let house = House::new().await;
-    let pushed = house
+async fn a_popped_message_has_all_its_fields() {
+    let server = TestServer::new().await;
+    let pushed = server
         .post(
             "/api/v1/push",
             r#"{"items":[{"queue":"mail.out","partition":"p 1","payload":{"a":1},"transactionId":"t-1"}]}"#,
@@ -15,29 +15,29 @@ async fn a_message_says_everything_a_client_wants_to_know() {
         .await
         .json();
 
-    let popped = house.get("/api/v1/pop/queue/mail.out").await;
+    let popped = server.get("/api/v1/pop/queue/mail.out").await;
 
-    let (said, message) = (popped.json(), &popped.messages()[0]);
+    let (answer, message) = (popped.json(), &popped.messages()[0]);
     assert_eq!(
-        (&said["success"], &said["queue"], &said["partition"]),
+        (&answer["success"], &answer["queue"], &answer["partition"]),
         (&json!(true), &json!("mail.out"), &json!("p 1"))
     );
-    assert_eq!((&said["consumerGroup"], &said["partitionsClaimed"]), (&json!("__QUEUE_MODE__"), &json!(1)));
+    assert_eq!((&answer["consumerGroup"], &answer["partitionsClaimed"]), (&json!("__QUEUE_MODE__"), &json!(1)));
     assert_eq!(message["id"], pushed[0]["message_id"]);
     assert_eq!(message["partitionId"], pushed[0]["partition_id"]);
     assert_eq!((&message["transactionId"], &message["queue"]), (&json!("t-1"), &json!("mail.out")));
     assert_eq!((&message["partition"], &message["data"]), (&json!("p 1"), &json!({"a": 1})));
     assert_eq!((&message["deliveryAttempt"], &message["traceId"]), (&json!(1), &json!(null)));
-    assert_eq!((&message["leaseId"], &message["consumerGroup"]), (&said["leaseId"], &json!("__QUEUE_MODE__")));
+    assert_eq!((&message["leaseId"], &message["consumerGroup"]), (&answer["leaseId"], &json!("__QUEUE_MODE__")));
     let created = message["createdAt"].as_str().unwrap();
     assert!(created.len() == 27 && created.ends_with('Z') && created.as_bytes()[19] == b'.', "{created}");
 }
 
 #[tokio::test]
 async fn nothing_is_answered_with_nothing_at_all() {
-    let house = House::new().await;
-    house.push("mail", "1").await;
-    house.get("/api/v1/pop/queue/mail").await;
+    let server = TestServer::new().await;
+    server.push("mail", "1").await;
+    server.get("/api/v1/pop/queue/mail").await;
 
     for path in [
         "/api/v1/pop/queue/mail",
@@ -47,13 +47,13 @@ async fn nothing_is_answered_with_nothing_at_all() {
         "/api/v1/pop?namespace=none",
         "/api/v1/pop?task=none&namespace=none",
     ] {
-        house.get(path).await.assert_nothing();
+        server.get(path).await.assert_nothing();
     }
 }
 
 #[tokio::test]
 async fn hostile_names_are_names() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
     let names = [
         ("a/b", "a%2Fb"),
         ("\\\"; drop table x --", "%22%3B%20drop%20table%20x%20--"),
@@ -68,11 +68,11 @@ async fn hostile_names_are_names() {
     ];
     for (name, encoded) in names {
         let body = format!(r#"{{"items":[{{"queue":"{name}","partition":"{name}","payload":"{name}"}}]}}"#);
-        assert_eq!(house.post("/api/v1/push", body).await.status, 201, "{name}");
+        assert_eq!(server.post("/api/v1/push", body).await.status, 201, "{name}");
 
         let group = encoded.replace('+', "%2B");
         let path = format!("/api/v1/pop/queue/{encoded}/partition/{encoded}?consumerGroup={group}");
-        let popped = house.get(&path).await;
+        let popped = server.get(&path).await;
 
         let message = &popped.messages()[0];
         assert_eq!((&message["queue"], &message["partition"]), (&message["data"], &message["data"]), "{name}");
@@ -82,7 +82,7 @@ async fn hostile_names_are_names() {
 
 #[tokio::test]
 async fn parameters_that_make_no_sense_are_refused() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
     for path in [
         "/api/v1/pop/queue/q?batch=x",
         "/api/v1/pop/queue/q?batch=-1",
@@ -97,7 +97,7 @@ async fn parameters_that_make_no_sense_are_refused() {
         "/api/v1/pop?namespace=a%00b",
         "/api/v1/pop",
     ] {
-        let reply = house.get(path).await;
+        let reply = server.get(path).await;
 
         assert_eq!(reply.status, 400, "{path}: {}", reply.body);
         assert!(reply.json()["error"].is_string() && reply.json()["code"].is_string(), "{path}: {}", reply.body);
@@ -105,27 +105,27 @@ async fn parameters_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn numbers_without_end_are_as_large_as_they_may_be() {
-    let house = House::new().await;
+async fn numbers_that_are_too_large_count_as_the_limit() {
+    let server = TestServer::new().await;
     for n in 1..=3 {
-        house.push("q", &n.to_string()).await;
+        server.push("q", &n.to_string()).await;
     }
 
     let huge = "999999999999999999999999";
-    let popped = house.get(&format!("/api/v1/pop/queue/q?batch={huge}&partitions={huge}&timeout={huge}")).await;
+    let popped = server.get(&format!("/api/v1/pop/queue/q?batch={huge}&partitions={huge}&timeout={huge}")).await;
 
     assert_eq!(popped.data(), [json!(1), json!(2), json!(3)]);
 }
 
 #[tokio::test]
 async fn several_partitions_share_a_lease_and_a_batch() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
     for partition in ["a", "b", "c"] {
         let items = format!(r#"{{"queue":"q","partition":"{partition}","payload":1}}"#);
-        house.post("/api/v1/push", format!(r#"{{"items":[{items},{items}]}}"#)).await;
+        server.post("/api/v1/push", format!(r#"{{"items":[{items},{items}]}}"#)).await;
     }
 
-    let popped = house.get("/api/v1/pop/queue/q?partitions=2&batch=10").await;
+    let popped = server.get("/api/v1/pop/queue/q?partitions=2&batch=10").await;
 
     let messages = popped.messages();
     assert_eq!((messages.len(), &popped.json()["partitionsClaimed"]), (4, &json!(2)));
@@ -134,47 +134,48 @@ async fn several_partitions_share_a_lease_and_a_batch() {
 }
 
 #[tokio::test]
-async fn what_is_acked_by_being_popped_has_no_lease_and_does_not_come_again() {
-    let house = House::new().await;
-    house.push("q", "1").await;
+async fn an_auto_acked_message_has_no_lease_and_does_not_come_again() {
+    let server = TestServer::new().await;
+    server.push("q", "1").await;
 
-    let popped = house.get("/api/v1/pop/queue/q?autoAck=true").await;
+    let popped = server.get("/api/v1/pop/queue/q?autoAck=true").await;
 
     let message = &popped.messages()[0];
     assert_eq!((&message["leaseId"], &message["deliveryAttempt"]), (&json!(""), &json!(1)));
     assert_eq!(message.get("leaseSeconds"), None);
-    let available = house.handle.messages();
+    let available = server.handle.messages();
     let left = available.available(&"q".parse().unwrap(), &"__QUEUE_MODE__".parse().unwrap()).await.unwrap();
     assert_eq!(left.waiting, 0);
 }
 
 #[tokio::test]
-async fn groups_see_everything_and_begin_where_they_said() {
-    let house = House::new().await;
-    house.push("q", "1").await;
+async fn groups_see_everything_and_begin_where_they_ask() {
+    let server = TestServer::new().await;
+    server.push("q", "1").await;
 
-    house.get("/api/v1/pop/queue/q?consumerGroup=late&subscriptionMode=new").await.assert_nothing();
-    house.get("/api/v1/pop/queue/q?consumerGroup=later&subscriptionFrom=now").await.assert_nothing();
-    house.push("q", "2").await;
+    server.get("/api/v1/pop/queue/q?consumerGroup=late&subscriptionMode=new").await.assert_nothing();
+    server.get("/api/v1/pop/queue/q?consumerGroup=later&subscriptionFrom=now").await.assert_nothing();
+    server.push("q", "2").await;
 
-    let pop = async |group: &str| house.get(&format!("/api/v1/pop/queue/q?batch=9&consumerGroup={group}")).await.data();
+    let pop =
+        async |group: &str| server.get(&format!("/api/v1/pop/queue/q?batch=9&consumerGroup={group}")).await.data();
     assert_eq!(pop("late").await, [json!(2)]);
     assert_eq!(pop("later").await, [json!(2)]);
     assert_eq!(pop("early&subscriptionMode=from_beginning").await, [json!(1), json!(2)]);
     assert_eq!(pop("dated&subscriptionFrom=2020-01-01T00:00:00Z").await, [json!(1), json!(2)]);
-    house.get("/api/v1/pop/queue/q?consumerGroup=future&subscriptionFrom=2999-01-01T00:00:00Z").await.assert_nothing();
+    server.get("/api/v1/pop/queue/q?consumerGroup=future&subscriptionFrom=2999-01-01T00:00:00Z").await.assert_nothing();
 }
 
 #[tokio::test]
 async fn a_namespace_brings_messages_that_name_their_queue() {
-    let house = House::new().await;
-    house.push("shop.mail", "1").await;
-    house.push("shop.bill", "2").await;
+    let server = TestServer::new().await;
+    server.push("shop.mail", "1").await;
+    server.push("shop.bill", "2").await;
 
-    let first = house.get("/api/v1/pop?namespace=shop").await;
+    let first = server.get("/api/v1/pop?namespace=shop").await;
     assert_eq!(first.json()["queue"], "");
-    let second = house.get("/api/v1/pop?namespace=shop").await;
-    let third = house.get("/api/v1/pop?namespace=shop&task=mail").await;
+    let second = server.get("/api/v1/pop?namespace=shop").await;
+    let third = server.get("/api/v1/pop?namespace=shop&task=mail").await;
 
     let mut queues = [first.messages()[0]["queue"].clone(), second.messages()[0]["queue"].clone()];
     queues.sort_by_key(ToString::to_string);
@@ -183,67 +184,67 @@ async fn a_namespace_brings_messages_that_name_their_queue() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_the_width_to_us_hears_what_it_was() {
-    let house = House::new().await;
+async fn a_client_that_leaves_the_width_to_us_is_shown_it() {
+    let server = TestServer::new().await;
     for n in 1..=3 {
-        house.push("q", &n.to_string()).await;
+        server.push("q", &n.to_string()).await;
     }
 
-    let popped = house.get("/api/v1/pop/queue/q?autopilot=true").await;
+    let popped = server.get("/api/v1/pop/queue/q?autopilot=true").await;
 
     assert_eq!(popped.messages().len(), 3);
     assert_eq!(popped.json()["autopilot"]["batch"], 200);
 }
 
 #[tokio::test]
-async fn what_others_pushed_that_is_no_json_says_how_to_read_it() {
-    let house = House::new().await;
-    let messages = house.handle.messages();
+async fn a_payload_that_is_no_json_says_how_it_is_encoded() {
+    let server = TestServer::new().await;
+    let messages = server.handle.messages();
     let item = |bytes: &'static [u8]| reveille::messages::PushItem::new("q".parse().unwrap(), bytes);
     messages.push(vec![item(b"plain text"), item(b"\xff\x00")]).await;
 
-    let popped = house.get("/api/v1/pop/queue/q?batch=2").await;
+    let popped = server.get("/api/v1/pop/queue/q?batch=2").await;
 
-    let said = popped.messages();
-    assert_eq!((&said[0]["data"], &said[0]["encoding"]), (&json!("plain text"), &json!("text")));
-    assert_eq!((&said[1]["data"], &said[1]["encoding"]), (&json!("/wA="), &json!("base64")));
+    let answer = popped.messages();
+    assert_eq!((&answer[0]["data"], &answer[0]["encoding"]), (&json!("plain text"), &json!("text")));
+    assert_eq!((&answer[1]["data"], &answer[1]["encoding"]), (&json!("/wA="), &json!("base64")));
 }
 
 #[tokio::test]
-async fn asking_for_the_head_alone_leases_nothing() {
-    let house = House::new().await;
-    house.push("q", "1").await;
+async fn a_head_request_leases_nothing() {
+    let server = TestServer::new().await;
+    server.push("q", "1").await;
 
-    let refused = house.client().ask("HEAD", "/api/v1/pop/queue/q", None).await;
+    let refused = server.client().ask("HEAD", "/api/v1/pop/queue/q", None).await;
 
     assert_eq!(refused.status, 405);
-    let popped = house.get("/api/v1/pop/queue/q").await;
+    let popped = server.get("/api/v1/pop/queue/q").await;
     assert_eq!(popped.messages()[0]["deliveryAttempt"], 1);
 }
 
 #[tokio::test]
 async fn a_lease_keeps_the_partition_until_it_is_settled() {
-    let house = House::new().await;
-    house.push("q", "1").await;
-    house.push("q", "2").await;
-    let first = house.get("/api/v1/pop/queue/q").await;
-    house.get("/api/v1/pop/queue/q").await.assert_nothing();
+    let server = TestServer::new().await;
+    server.push("q", "1").await;
+    server.push("q", "2").await;
+    let first = server.get("/api/v1/pop/queue/q").await;
+    server.get("/api/v1/pop/queue/q").await.assert_nothing();
 
-    house.post("/api/v1/ack", ack(&first.messages()[0], "completed")).await;
+    server.post("/api/v1/ack", ack(&first.messages()[0], "completed")).await;
 
-    assert_eq!(house.get("/api/v1/pop/queue/q").await.data(), [json!(2)]);
+    assert_eq!(server.get("/api/v1/pop/queue/q").await.data(), [json!(2)]);
 }
 
 #[tokio::test]
 async fn what_would_change_the_meaning_of_a_pop_is_refused_before_anything_is_leased() {
-    let house = House::new().await;
-    house.push("q", "1").await;
+    let server = TestServer::new().await;
+    server.push("q", "1").await;
 
     for asked in ["conflation=true", "conflation=1", "frames=true", "leaseSeconds=600"] {
-        let refused = house.get(&format!("/api/v1/pop/queue/q?{asked}")).await;
+        let refused = server.get(&format!("/api/v1/pop/queue/q?{asked}")).await;
         assert_eq!((refused.status, refused.code().as_str()), (400, "not_served"), "{asked}: {}", refused.body);
     }
 
-    let popped = house.get("/api/v1/pop/queue/q?conflation=false&frames=0").await;
+    let popped = server.get("/api/v1/pop/queue/q?conflation=false&frames=0").await;
     assert_eq!((popped.data(), &popped.messages()[0]["deliveryAttempt"]), (vec![json!(1)], &json!(1)));
 }

@@ -2,42 +2,42 @@
 
 use serde_json::json;
 
-use crate::support::House;
+use crate::support::TestServer;
 
 #[tokio::test]
 async fn every_item_is_answered_in_its_place() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
 
     let body = r#"{"items":[
         {"queue":"mail","payload":{"n":1},"transactionId":"a"},
         {"queue":"mail","partition":"p","payload":{"n":2},"transactionId":"a"},
         {"queue":"mail","payload":{"n":3},"transactionId":"a"},
         {"queue":"other","payload":4,"traceId":"01890a5d-ac96-774b-bcce-b302099a8057"}]}"#;
-    let reply = house.post("/api/v1/push", body).await;
+    let reply = server.post("/api/v1/push", body).await;
 
     assert_eq!(reply.status, 201);
-    let told = reply.json();
-    let statuses: Vec<_> = told.as_array().unwrap().iter().map(|item| item["status"].as_str().unwrap()).collect();
+    let answer = reply.json();
+    let statuses: Vec<_> = answer.as_array().unwrap().iter().map(|item| item["status"].as_str().unwrap()).collect();
     assert_eq!(statuses, ["queued", "queued", "duplicate", "queued"]);
-    assert_eq!(told[2]["message_id"], told[0]["message_id"], "a duplicate names the first one");
-    assert_eq!((&told[1]["index"], &told[1]["queueName"]), (&json!(1), &json!("mail")));
-    assert_ne!(told[0]["partition_id"], told[1]["partition_id"]);
-    assert_eq!(told[3]["transaction_id"], told[3]["message_id"], "unnamed, it is called by its id");
-    assert_eq!(told[3]["trace_id"], "01890a5d-ac96-774b-bcce-b302099a8057");
+    assert_eq!(answer[2]["message_id"], answer[0]["message_id"], "a duplicate names the first one");
+    assert_eq!((&answer[1]["index"], &answer[1]["queueName"]), (&json!(1), &json!("mail")));
+    assert_ne!(answer[0]["partition_id"], answer[1]["partition_id"]);
+    assert_eq!(answer[3]["transaction_id"], answer[3]["message_id"], "unnamed, it is called by its id");
+    assert_eq!(answer[3]["trace_id"], "01890a5d-ac96-774b-bcce-b302099a8057");
 }
 
 #[tokio::test]
 async fn nothing_to_push_is_no_fault() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
 
-    let reply = house.post("/api/v1/push", r#"{"items":[]}"#).await;
+    let reply = server.post("/api/v1/push", r#"{"items":[]}"#).await;
 
     assert_eq!((reply.status, reply.body.as_str()), (201, "[]"));
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_understood_is_refused_in_words() {
-    let house = House::new().await;
+async fn a_body_that_cannot_be_read_is_refused_with_a_reason() {
+    let server = TestServer::new().await;
     let long = "x".repeat(600);
     let cases = [
         ("", "Empty request body"),
@@ -57,37 +57,37 @@ async fn a_body_that_cannot_be_understood_is_refused_in_words() {
         (&format!(r#"{{"items":[{{"queue":"{long}"}}]}}"#), "longer"),
     ];
     for (body, sentence) in cases {
-        let reply = house.post("/api/v1/push", body).await;
+        let reply = server.post("/api/v1/push", body).await;
 
         assert_eq!(reply.status, 400, "{body}: {}", reply.body);
-        let said = reply.json();
-        assert!(said["error"].as_str().unwrap().contains(sentence), "{body}: {said}");
-        assert!(said["code"].is_string(), "{said}");
+        let answer = reply.json();
+        assert!(answer["error"].as_str().unwrap().contains(sentence), "{body}: {answer}");
+        assert!(answer["code"].is_string(), "{answer}");
     }
-    assert_eq!(house.get("/api/v1/resources/queues").await.json()["queues"], json!([]), "nothing was made");
+    assert_eq!(server.get("/api/v1/resources/queues").await.json()["queues"], json!([]), "nothing was made");
 }
 
 #[tokio::test]
 async fn one_bad_item_fails_alone() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
 
     let body = r#"{"items":[{"queue":"q","payload":1},{"queue":"q","transactionId":"a\u0000b","payload":2},{"queue":"q","payload":3}]}"#;
-    let reply = house.post("/api/v1/push", body).await;
+    let reply = server.post("/api/v1/push", body).await;
 
     assert_eq!(reply.status, 201);
-    let told = reply.json();
+    let answer = reply.json();
     assert_eq!(
-        (&told[0]["status"], &told[1]["status"], &told[2]["status"]),
+        (&answer[0]["status"], &answer[1]["status"], &answer[2]["status"]),
         (&json!("queued"), &json!("failed"), &json!("queued"))
     );
-    assert!(told[1]["error"].as_str().unwrap().contains("NUL"), "{told}");
-    let popped = house.get("/api/v1/pop/queue/q?batch=10").await;
+    assert!(answer[1]["error"].as_str().unwrap().contains("NUL"), "{answer}");
+    let popped = server.get("/api/v1/pop/queue/q?batch=10").await;
     assert_eq!(popped.data(), [json!(1), json!(3)]);
 }
 
 #[tokio::test]
 async fn payloads_come_back_byte_for_byte() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
     let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
     let payloads = [
         "null",
@@ -102,11 +102,11 @@ async fn payloads_come_back_byte_for_byte() {
     ];
     let items = payloads.map(|payload| format!(r#"{{"queue":"raw","payload":{payload}}}"#)).join(",");
 
-    let pushed = house
+    let pushed = server
         .post("/api/v1/push", format!(r#"{{"items":[{items},{{"queue":"raw"}},{{"queue":"raw","data":[ 7 ]}}]}}"#))
         .await;
     assert_eq!(pushed.status, 201, "{}", pushed.body);
-    let popped = house.get("/api/v1/pop/queue/raw?batch=100").await;
+    let popped = server.get("/api/v1/pop/queue/raw?batch=100").await;
 
     assert_eq!(popped.status, 200);
     let mut rest = popped.body.as_str();
@@ -119,13 +119,13 @@ async fn payloads_come_back_byte_for_byte() {
 
 #[tokio::test]
 async fn a_full_queue_asks_to_come_back() {
-    let house = House::new().await;
-    house.post("/api/v1/configure", r#"{"queue":"small","options":{"maxSize":1}}"#).await;
-    house.push("small", "1").await;
+    let server = TestServer::new().await;
+    server.post("/api/v1/configure", r#"{"queue":"small","options":{"maxSize":1}}"#).await;
+    server.push("small", "1").await;
 
     let mut refused = None;
     for _ in 0..3 {
-        let reply = house.post("/api/v1/push", r#"{"items":[{"queue":"small","payload":2}]}"#).await;
+        let reply = server.post("/api/v1/push", r#"{"items":[{"queue":"small","payload":2}]}"#).await;
         if reply.status != 201 {
             refused = Some(reply);
             break;

@@ -19,12 +19,12 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server of its own database.
-pub(crate) struct House {
+pub(crate) struct TestServer {
     pub(crate) db: TestDatabase,
     pub(crate) node: Node,
 }
 
-impl House {
+impl TestServer {
     pub(crate) async fn new() -> Self {
         Self::with(|options| options).await
     }
@@ -35,21 +35,21 @@ impl House {
         Self { db, node }
     }
 
-    /// Waits until so many statements stand before a lock.
+    /// Waits until so many statements wait for a lock.
     pub(crate) async fn until_blocked(&self, count: i64) {
         let watcher = self.db.client().await;
-        let question =
+        let blocked =
             "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
         let all = async {
-            while watcher.query_one(question, &[]).await.expect("it can be asked").get::<_, i64>(0) < count {
+            while watcher.query_one(blocked, &[]).await.expect("the query works").get::<_, i64>(0) < count {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(PATIENCE, all).await.expect("they get to the lock");
+        timeout(PATIENCE, all).await.expect("the statements reach the lock");
     }
 }
 
-impl std::ops::Deref for House {
+impl std::ops::Deref for TestServer {
     type Target = Node;
 
     fn deref(&self) -> &Node {
@@ -95,7 +95,7 @@ impl Node {
         self.client().ask("DELETE", path, None).await
     }
 
-    /// Push one payload to a queue.
+    /// Pushes one payload to a queue.
     pub(crate) async fn push(&self, queue: &str, payload: &str) -> Value {
         let reply =
             self.post("/api/v1/push", format!(r#"{{"items":[{{"queue":"{queue}","payload":{payload}}}]}}"#)).await;
@@ -103,7 +103,7 @@ impl Node {
         reply.json()[0].clone()
     }
 
-    /// Waits until so many pops stand in the library.
+    /// Waits until so many pops wait in the library.
     pub(crate) async fn until_waiting(&self, count: usize) {
         let all = async {
             while self.handle.messages().figures().waiting != count {
@@ -120,14 +120,14 @@ impl Node {
     }
 }
 
-/// Somebody who asks, each time on a connection of its own.
+/// A client that uses a new connection for each request.
 #[derive(Clone)]
 pub(crate) struct Client {
     address: SocketAddr,
 }
 
-/// A question that may be answered later.
-pub(crate) struct Asking {
+/// A request whose reply may come later.
+pub(crate) struct PendingReply {
     task: JoinSet<Reply>,
     abort: AbortHandle,
 }
@@ -143,27 +143,31 @@ impl Client {
         reply(&mut stream).await
     }
 
-    /// Exactly these bytes, and what is answered until the connection ends.
+    /// Sends exactly these bytes and reads the reply until the connection ends.
     pub(crate) async fn say(&self, bytes: impl AsRef<[u8]>) -> Reply {
         let mut stream = self.connect().await;
         stream.write_all(bytes.as_ref()).await.expect("the server takes a request");
         reply(&mut stream).await
     }
 
-    pub(crate) fn spawn(&self, path: &str) -> Asking {
+    pub(crate) fn spawn(&self, path: &str) -> PendingReply {
         let (client, path) = (self.clone(), path.to_owned());
         let mut task = JoinSet::new();
         let abort = task.spawn(async move { client.ask("GET", &path, None).await });
-        Asking { task, abort }
+        PendingReply { task, abort }
     }
 }
 
-impl Asking {
+impl PendingReply {
     pub(crate) async fn reply(&mut self) -> Reply {
-        timeout(PATIENCE, self.task.join_next()).await.expect("an answer in time").expect("asked").expect("answered")
+        timeout(PATIENCE, self.task.join_next())
+            .await
+            .expect("an answer in time")
+            .expect("a request")
+            .expect("answered")
     }
 
-    /// Goes away: the connection is closed.
+    /// The client leaves: its connection is closed.
     pub(crate) fn leave(self) {
         self.abort.abort();
     }
@@ -208,7 +212,7 @@ impl Reply {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// What the messages of a pop carry.
+    /// The payloads of a pop.
     pub(crate) fn data(&self) -> Vec<Value> {
         self.messages().iter().map(|message| message["data"].clone()).collect()
     }
@@ -224,7 +228,7 @@ impl Reply {
     }
 }
 
-/// What acks a message, as clients send it.
+/// The ack of a message, as clients send it.
 pub(crate) fn ack(message: &Value, status: &str) -> String {
     format!(
         r#"{{"transactionId":{},"partitionId":{},"leaseId":{},"status":"{status}","error":null,"consumerGroup":null}}"#,

@@ -1,12 +1,12 @@
-//! What `POST /api/v1/transaction` does together, and undoes together.
+//! `POST /api/v1/transaction` does all its parts, or none.
 
 use serde_json::{Value, json};
 
-use crate::support::House;
+use crate::support::TestServer;
 
-async fn popped(house: &House) -> Value {
-    house.push("in", "1").await;
-    house.get("/api/v1/pop/queue/in").await.messages()[0].clone()
+async fn popped(server: &TestServer) -> Value {
+    server.push("in", "1").await;
+    server.get("/api/v1/pop/queue/in").await.messages()[0].clone()
 }
 
 fn ack(message: &Value, lease: bool) -> String {
@@ -19,8 +19,8 @@ fn ack(message: &Value, lease: bool) -> String {
 
 #[tokio::test]
 async fn acks_and_pushes_happen_together() {
-    let house = House::new().await;
-    let message = popped(&house).await;
+    let server = TestServer::new().await;
+    let message = popped(&server).await;
 
     let body = format!(
         r#"{{"operations":[{},{{"type":"push","items":[{{"queue":"out","payload":{{"x":1.0}}}},{{"queue":"out","payload":2}}]}},
@@ -28,24 +28,24 @@ async fn acks_and_pushes_happen_together() {
         ack(&message, false),
         message["leaseId"]
     );
-    let reply = house.post("/api/v1/transaction", body).await;
+    let reply = server.post("/api/v1/transaction", body).await;
 
-    let told = reply.json();
-    assert_eq!((reply.status, &told["success"]), (200, &json!(true)), "{told}");
+    let answer = reply.json();
+    assert_eq!((reply.status, &answer["success"]), (200, &json!(true)), "{answer}");
     let kinds: Vec<_> =
-        told["results"].as_array().unwrap().iter().map(|result| result["type"].as_str().unwrap()).collect();
+        answer["results"].as_array().unwrap().iter().map(|result| result["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["ack", "push", "push", "push"]);
-    assert_eq!(told["results"][3]["transactionId"], "f");
-    house.get("/api/v1/pop/queue/in").await.assert_nothing();
-    assert!(house.get("/api/v1/pop/queue/out").await.body.contains(r#""data":{"x":1.0}"#));
-    assert_eq!(house.get("/api/v1/pop/queue/flat").await.data(), [json!(3)]);
+    assert_eq!(answer["results"][3]["transactionId"], "f");
+    server.get("/api/v1/pop/queue/in").await.assert_nothing();
+    assert!(server.get("/api/v1/pop/queue/out").await.body.contains(r#""data":{"x":1.0}"#));
+    assert_eq!(server.get("/api/v1/pop/queue/flat").await.data(), [json!(3)]);
 }
 
 #[tokio::test]
 async fn one_refusal_undoes_everything_and_says_why() {
-    let house = House::new().await;
-    let message = popped(&house).await;
-    house.post("/api/v1/push", r#"{"items":[{"queue":"seen","transactionId":"d","payload":1}]}"#).await;
+    let server = TestServer::new().await;
+    let message = popped(&server).await;
+    server.post("/api/v1/push", r#"{"items":[{"queue":"seen","transactionId":"d","payload":1}]}"#).await;
     let push = r#"{"type":"push","items":[{"queue":"out","payload":1}]}"#;
     let stranger = "00000000-0000-4000-8000-000000000000";
     let cases = [
@@ -67,50 +67,51 @@ async fn one_refusal_undoes_everything_and_says_why() {
         (format!(r#"{push},{{"type":"push","items":[{{"queue":"q","transactionId":"a\u0000b"}}]}}"#), "bad_request"),
     ];
     for (operations, reason) in cases {
-        let reply = house.post("/api/v1/transaction", format!(r#"{{"operations":[{operations}]}}"#)).await;
+        let reply = server.post("/api/v1/transaction", format!(r#"{{"operations":[{operations}]}}"#)).await;
 
-        let told = reply.json();
+        let answer = reply.json();
         assert_eq!(
-            (reply.status, &told["success"], &told["reason"]),
+            (reply.status, &answer["success"], &answer["reason"]),
             (200, &json!(false), &json!(reason)),
-            "{operations}: {told}"
+            "{operations}: {answer}"
         );
-        assert!(told["error"].is_string());
+        assert!(answer["error"].is_string());
     }
-    house.get("/api/v1/pop/queue/out").await.assert_nothing();
-    let done = house.post("/api/v1/transaction", format!(r#"{{"operations":[{}]}}"#, ack(&message, true))).await.json();
+    server.get("/api/v1/pop/queue/out").await.assert_nothing();
+    let done =
+        server.post("/api/v1/transaction", format!(r#"{{"operations":[{}]}}"#, ack(&message, true))).await.json();
     assert_eq!(done["success"], true, "the lease was never touched: {done}");
 }
 
 #[tokio::test]
 async fn nothing_to_do_is_a_fault_of_the_request() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
     for body in ["", "{}", r#"{"operations":[]}"#, r#"{"operations":5}"#] {
-        assert_eq!(house.post("/api/v1/transaction", body).await.status, 400, "{body}");
+        assert_eq!(server.post("/api/v1/transaction", body).await.status, 400, "{body}");
     }
 }
 
 #[tokio::test]
 async fn the_pushes_and_acks_of_all_operations_are_counted_together() {
-    let house = House::new().await;
+    let server = TestServer::new().await;
     let operation = |items: usize| {
         let items = vec![r#"{"queue":"out"}"#; items].join(",");
         format!(r#"{{"type":"push","items":[{items}]}}"#)
     };
     let body = |last: usize| format!(r#"{{"operations":[{},{}]}}"#, operation(6000), operation(last));
 
-    let refused = house.post("/api/v1/transaction", body(4001)).await;
+    let refused = server.post("/api/v1/transaction", body(4001)).await;
 
     assert_eq!((refused.status, refused.code().as_str()), (400, "invalid_request"));
     assert!(refused.json()["error"].as_str().unwrap().contains("at most 10000"), "{}", refused.body);
-    house.get("/api/v1/pop/queue/out").await.assert_nothing();
-    let done = house.post("/api/v1/transaction", body(4000)).await.json();
+    server.get("/api/v1/pop/queue/out").await.assert_nothing();
+    let done = server.post("/api/v1/transaction", body(4000)).await.json();
     assert_eq!((&done["success"], done["results"].as_array().unwrap().len()), (&json!(true), 10_000));
 }
 
 #[tokio::test]
-async fn what_rides_along_and_is_not_served_refuses_the_whole() {
-    let house = House::new().await;
+async fn a_transaction_with_parts_that_are_not_served_is_refused() {
+    let server = TestServer::new().await;
     let push = r#"{"type":"push","items":[{"queue":"out","payload":1}]}"#;
     for rider in [
         r#""kv":[{"op":"put","key":"k","value":1}]"#,
@@ -118,11 +119,15 @@ async fn what_rides_along_and_is_not_served_refuses_the_whole() {
         r#""kv":{"put":[]}"#,
         r#""timers":true"#,
     ] {
-        let told = house.post("/api/v1/transaction", format!(r#"{{"operations":[{push}],{rider}}}"#)).await.json();
+        let answer = server.post("/api/v1/transaction", format!(r#"{{"operations":[{push}],{rider}}}"#)).await.json();
 
-        assert_eq!((&told["success"], &told["reason"]), (&json!(false), &json!("bad_request")), "{rider}: {told}");
+        assert_eq!(
+            (&answer["success"], &answer["reason"]),
+            (&json!(false), &json!("bad_request")),
+            "{rider}: {answer}"
+        );
     }
-    house.get("/api/v1/pop/queue/out").await.assert_nothing();
+    server.get("/api/v1/pop/queue/out").await.assert_nothing();
     let body = format!(r#"{{"operations":[{push}],"kv":[],"timers":{{}},"requiredLeases":null}}"#);
-    assert_eq!(house.post("/api/v1/transaction", body).await.json()["success"], true, "nothing rides along");
+    assert_eq!(server.post("/api/v1/transaction", body).await.json()["success"], true, "empty parts are accepted");
 }

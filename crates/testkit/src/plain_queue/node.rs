@@ -25,7 +25,7 @@ pub struct NodeOptions {
 }
 
 impl NodeOptions {
-    /// A node on `url`, with a lease nobody lives to see the end of.
+    /// A node on `url`, with a lease that outlives every test.
     pub fn new(url: impl Into<String>) -> Self {
         Self { database: DatabaseOptions::new(url), lease: Duration::from_secs(3600) }
     }
@@ -102,12 +102,12 @@ impl Node {
         Self { database, hub, handle, events, counters, _registration: registration, tasks, end }
     }
 
-    /// Waits until an echo has come round.
+    /// Waits until the link is proven.
     pub async fn until_proven(&self) {
         self.events.until(|event| matches!(event, Event::Link(link) if link.is_proven())).await;
     }
 
-    /// Stands in line for a row.
+    /// Makes a demand for a row.
     ///
     /// # Panics
     /// When the dispatcher refuses.
@@ -127,7 +127,7 @@ impl Node {
         }
     }
 
-    /// Commits rows, and tells this node and the others, as an application does.
+    /// Commits rows, and announces them to this node and the others, as an application does.
     ///
     /// # Panics
     /// When they cannot be committed.

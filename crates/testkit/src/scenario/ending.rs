@@ -41,7 +41,7 @@ pub fn exit_code(program: &str, result: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// What comes of it, unless somebody ends this program first: then whatever it has started goes
+/// The result of `measured`, unless this program is ended first: then all that it has started ends
 /// with it.
 pub async fn unless_ended(measured: impl Future<Output = anyhow::Result<Report>>) -> anyhow::Result<Report> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

@@ -1,4 +1,4 @@
-//! On what a result was measured, so that a reader can judge it.
+//! The machine on which a result was measured, so that a reader can judge it.
 
 use std::fs;
 use std::process::Command;

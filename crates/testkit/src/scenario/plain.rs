@@ -12,7 +12,7 @@ use tokio_postgres::{AsyncMessage, Client, NoTls};
 pub struct Plain {
     /// The connection.
     pub client: Client,
-    heard: mpsc::Receiver<Instant>,
+    notified: mpsc::Receiver<Instant>,
     _driver: JoinSet<()>,
 }
 
@@ -20,21 +20,21 @@ impl Plain {
     /// Connects without TLS.
     pub async fn connect(url: &str) -> anyhow::Result<Self> {
         let (client, mut connection) = tokio_postgres::connect(url, NoTls).await?;
-        let (tell, heard) = mpsc::channel(16);
+        let (sender, notified) = mpsc::channel(16);
         let mut driver = JoinSet::new();
         driver.spawn(async move {
             let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
             while let Some(Ok(message)) = messages.next().await {
                 if let AsyncMessage::Notification(_) = message {
-                    let _ = tell.try_send(Instant::now());
+                    let _ = sender.try_send(Instant::now());
                 }
             }
         });
-        Ok(Self { client, heard, _driver: driver })
+        Ok(Self { client, notified, _driver: driver })
     }
 
     /// When the next notification arrived; `None` when the connection has ended.
     pub async fn notified_at(&mut self) -> Option<Instant> {
-        self.heard.recv().await
+        self.notified.recv().await
     }
 }

@@ -24,7 +24,7 @@ impl Processes {
             Self::Family(parent) => {
                 let Stat { own_s, ended_children_s, .. } = Stat::of(parent)?;
                 let pids = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-                // Whoever ends while we read is counted with the ended ones the next time.
+                // A child that ends while we read is counted with the ended ones the next time.
                 let children = pids.filter_map(|pid| Stat::of(pid).ok()).filter(|stat| stat.parent == parent);
                 Ok(own_s + ended_children_s + children.map(|stat| stat.own_s).sum::<f64>())
             }

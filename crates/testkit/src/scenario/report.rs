@@ -32,26 +32,25 @@ impl Report {
         Self { scenario, versions, rows: Vec::new(), figures: BTreeMap::new(), words: String::new(), failure: None }
     }
 
-    /// A line of the table. Shown at once as well: a run that fails later has not measured it for
-    /// nothing.
+    /// A line of the table. Printed at once as well, so that a run that fails later loses nothing.
     pub fn row(&mut self, what: impl Into<String>, value: f64, unit: &'static str) {
         let what = what.into();
         progress(&format!("{what}: {value:.3} {unit}"));
         self.rows.push(Row { what, value, unit });
     }
 
-    /// A figure under the name the issue gave it; also a line of the table.
+    /// A figure under its name; also a line of the table.
     pub fn figure(&mut self, name: &'static str, value: f64, unit: &'static str) {
         self.figures.insert(name, value);
         self.row(format!("`{name}`"), value, unit);
     }
 
-    /// Of whom, once they are known.
+    /// The versions it was measured against, once they are known.
     pub fn versions(&mut self, versions: String) {
         self.versions = versions;
     }
 
-    /// What was typed behind the scenario's name.
+    /// The arguments that were typed after the scenario's name.
     pub fn command_words(&mut self, words: &str) {
         self.words = format!(" {words}");
     }

@@ -1,8 +1,8 @@
 //! Just enough HTTP/1.1 to load a server without the load being the measurement.
 //!
-//! One connection that is kept open, one request at a time, bodies with a length. Whatever else a
-//! server might say (chunks, a connection that ends) is an error, so that it cannot be mistaken for
-//! an answer.
+//! One connection that is kept open, one request at a time, bodies with a length. Anything else
+//! from a server (chunks, a connection that ends) is an error, so that it cannot be mistaken for an
+//! answer.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 /// Longer than any request here may take, a long poll included.
 const PATIENCE: Duration = Duration::from_secs(60);
-const HEAD_MAX: usize = 16 * 1024;
+const HEADERS_MAX: usize = 16 * 1024;
 
 /// One side of a connection.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Wire {
         Self::new(TcpStream::connect(address).await.context("the server does not take connections")?)
     }
 
-    /// A connection that somebody made.
+    /// A connection that exists.
     pub fn new(stream: TcpStream) -> anyhow::Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::new() })
@@ -61,10 +61,10 @@ impl Wire {
     /// Sends a body of JSON.
     pub async fn post(&mut self, path: &str, body: &str) -> anyhow::Result<Reply> {
         let length = body.len();
-        let head = format!(
+        let headers = format!(
             "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
         );
-        self.ask([head.as_bytes(), body.as_bytes()].concat()).await
+        self.ask([headers.as_bytes(), body.as_bytes()].concat()).await
     }
 
     async fn ask(&mut self, request: Vec<u8>) -> anyhow::Result<Reply> {
@@ -82,30 +82,30 @@ impl Wire {
 
     /// The next message of the other side; `None` when it has left.
     pub async fn next(&mut self) -> anyhow::Result<Option<Incoming>> {
-        let head_end = loop {
+        let headers_end = loop {
             if let Some(at) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at + 4;
             }
-            anyhow::ensure!(self.buffer.len() < HEAD_MAX, "a head without end");
+            anyhow::ensure!(self.buffer.len() < HEADERS_MAX, "headers without end");
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(None);
             }
         };
-        let (first_line, length) = head(&self.buffer[..head_end])?;
-        while self.buffer.len() < head_end + length {
+        let (first_line, length) = read_headers(&self.buffer[..headers_end])?;
+        while self.buffer.len() < headers_end + length {
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 bail!("the connection ended within a body");
             }
         }
-        let body = self.buffer[head_end..head_end + length].to_vec();
-        self.buffer.drain(..head_end + length);
+        let body = self.buffer[headers_end..headers_end + length].to_vec();
+        self.buffer.drain(..headers_end + length);
         Ok(Some(Incoming { first_line, body }))
     }
 }
 
 /// The first line and the length of the body.
-fn head(bytes: &[u8]) -> anyhow::Result<(String, usize)> {
-    let text = std::str::from_utf8(bytes).context("a head that is no text")?;
+fn read_headers(bytes: &[u8]) -> anyhow::Result<(String, usize)> {
+    let text = std::str::from_utf8(bytes).context("headers that are no text")?;
     let mut lines = text.split("\r\n");
     let first_line = lines.next().unwrap_or_default().to_owned();
     let mut length = 0;
@@ -131,11 +131,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_tells_its_first_line_and_the_length_of_the_body() {
-        let answer = head(b"HTTP/1.1 201 Created\r\nContent-Length: 12\r\n\r\n").unwrap();
+    fn headers_hold_the_first_line_and_the_length_of_the_body() {
+        let answer = read_headers(b"HTTP/1.1 201 Created\r\nContent-Length: 12\r\n\r\n").unwrap();
         assert_eq!(answer, ("HTTP/1.1 201 Created".to_owned(), 12));
 
-        assert_eq!(head(b"HTTP/1.1 204 No Content\r\ndate: x\r\n\r\n").unwrap().1, 0);
-        assert!(head(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+        assert_eq!(read_headers(b"HTTP/1.1 204 No Content\r\ndate: x\r\n\r\n").unwrap().1, 0);
+        assert!(read_headers(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
     }
 }

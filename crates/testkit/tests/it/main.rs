@@ -1,4 +1,4 @@
-//! The test kit, tested: a kit that lies makes every other test a lie.
+//! The test kit, tested: every other test relies on it.
 
 mod database;
 mod events;

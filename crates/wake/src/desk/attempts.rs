@@ -1,9 +1,9 @@
-//! Who owes a claim attempt of its own, under the broadcast policy.
+//! Which demands must make a claim attempt of their own, under the broadcast policy.
 //!
-//! Owns the order of the attempts: first woken, first to try. A demand stands here at most once,
-//! and one that is answered or gone leaves, so there are never more entries than demands. A demand
-//! that is woken again after its attempt goes to the end: a key that is woken without a pause keeps
-//! no other key from being claimed.
+//! Owns the order of the attempts: first woken, first to try. A demand is here at most once, and
+//! leaves when it is answered or gone, so there are never more entries than demands. A demand that
+//! is woken again after its attempt goes to the end: a key that is woken all the time keeps no
+//! other key from being claimed from.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -20,7 +20,7 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// The demand was woken; one that owes an attempt already keeps its place.
+    /// The demand was woken. If it is here already, it keeps its place.
     pub(super) fn owe(&mut self, id: DemandId, cause: Cause) {
         self.places.entry(id).or_insert_with(|| {
             self.numbers += 1;
@@ -29,7 +29,7 @@ impl Attempts {
         });
     }
 
-    /// The demand whose turn it is, and why it was woken.
+    /// The demand whose turn it is, and the cause of its wake.
     pub(super) fn next(&mut self) -> Option<(DemandId, Cause)> {
         let (_, (id, cause)) = self.order.pop_first()?;
         self.places.remove(&id);

@@ -1,4 +1,5 @@
-//! Answers, deadlines, departures and shutdowns that meet, under every interleaving shuttle finds.
+//! Answers, deadlines, departures and shutdowns that meet, under every interleaving that shuttle
+//! finds.
 //!
 //! Run with the command in `crates/wake/README.md`.
 
@@ -17,9 +18,10 @@ fn schedules() -> usize {
     option_env!("SHUTTLE_SCHEDULES").and_then(|number| number.parse().ok()).unwrap_or(20_000)
 }
 
-/// Leases are counted when they are dropped, so that none can vanish.
+/// A source without work.
 struct Nothing;
 
+/// Counts when it is dropped, so that none can vanish.
 #[derive(Debug)]
 struct Lease(Arc<AtomicUsize>);
 
@@ -41,10 +43,10 @@ impl Source for Nothing {
     async fn release(&self, _leases: Vec<Lease>) {}
 }
 
-fn stand(desk: &Arc<Desk<Nothing>>, until: Instant) -> Ticket<Nothing> {
+fn request(desk: &Arc<Desk<Nothing>>, until: Instant) -> Ticket<Nothing> {
     let keys: Arc<[u8]> = Arc::new([7]);
-    let waiting = desk.demands().request(keys, (), Patience::Until(until), until);
-    let (id, _) = waiting.expect("there is room");
+    let accepted = desk.demands().request(keys, (), Patience::Until(until), until);
+    let (id, _) = accepted.expect("there is room");
     Ticket::new(Arc::clone(desk), id)
 }
 
@@ -56,7 +58,7 @@ fn an_assignment_that_meets_a_deadline_and_a_shutdown_happens_once_or_not_at_all
         || {
             let desk = Arc::new(Desk::<Nothing>::new(4));
             let now = Instant::now();
-            let ticket = stand(&desk, now);
+            let ticket = request(&desk, now);
             let id = ticket.id();
             let dropped = Arc::new(AtomicUsize::new(0));
             let client = shuttle::thread::spawn(move || shuttle::future::block_on(ticket));
@@ -79,14 +81,14 @@ fn an_assignment_that_meets_a_deadline_and_a_shutdown_happens_once_or_not_at_all
     );
 }
 
-/// A client that goes while it is being assigned a lease leaves it with the dispatcher (B27): as a
-/// refusal, or as news.
+/// A client that goes while a lease is being assigned to it leaves the lease with the dispatcher
+/// (B27): `assign` gives it back, or it is among the changes.
 #[test]
 fn a_client_that_goes_leaves_its_lease_behind() {
     shuttle::check_random(
         || {
             let desk = Arc::new(Desk::<Nothing>::new(4));
-            let ticket = stand(&desk, Instant::now() + Duration::from_secs(60));
+            let ticket = request(&desk, Instant::now() + Duration::from_secs(60));
             let id = ticket.id();
             let dropped = Arc::new(AtomicUsize::new(0));
             let client = shuttle::thread::spawn(move || drop(ticket));
@@ -108,11 +110,11 @@ fn a_demand_that_meets_a_sleeping_dispatcher_is_seen() {
     shuttle::check_random(
         || {
             let desk = Arc::new(Desk::<Nothing>::new(4));
-            let door = Arc::clone(&desk);
+            let clients_desk = Arc::clone(&desk);
             let client = shuttle::thread::spawn(move || {
                 let keys: Arc<[u8]> = Arc::new([7]);
-                let waiting = door.demands().request(keys, (), Patience::Now, Instant::now());
-                waiting.expect("there is room").1.into_iter().for_each(Waker::wake);
+                let accepted = clients_desk.demands().request(keys, (), Patience::Now, Instant::now());
+                accepted.expect("there is room").1.into_iter().for_each(Waker::wake);
             });
 
             let changes =
@@ -132,7 +134,7 @@ fn an_answer_is_taken_once() {
     shuttle::check_random(
         || {
             let desk = Arc::new(Desk::<Nothing>::new(4));
-            let mut ticket = std::pin::pin!(stand(&desk, Instant::now()));
+            let mut ticket = std::pin::pin!(request(&desk, Instant::now()));
             let dropped = Arc::new(AtomicUsize::new(0));
             let given = desk.demands().assign(ticket.id(), Answer::Lease(Lease(dropped)));
             assert!(given.is_ok());

@@ -1,7 +1,7 @@
 //! From the claim round to the demands.
 //!
-//! Owns what becomes of a lease: to the demand it was claimed for, else to the next one it suits,
-//! else given back. Promises that none is dropped.
+//! Owns what becomes of a lease: it goes to the demand it was claimed for, else to another one that
+//! it suits, else it is given back. Promises that no lease is dropped.
 //!
 //! Next: [`crate::demand`].
 
@@ -14,10 +14,11 @@ use crate::demand::{Answer, DemandId};
 use crate::source::{Source, WaitingDemand};
 
 impl<S: Source> Dispatcher<S> {
-    /// Everybody's own first, then what is left for those who still wait.
+    /// First each lease to its own demand, then the leases that are left to demands that still
+    /// wait.
     pub(super) fn hand_out(
         &mut self,
-        waiting: &[WaitingDemand<S::Key, S::Request>],
+        demands: &[WaitingDemand<S::Key, S::Request>],
         leases: Vec<(DemandId, S::Lease)>,
     ) {
         let mut left = Vec::new();
@@ -27,7 +28,7 @@ impl<S: Source> Dispatcher<S> {
             }
         }
         for (id, lease) in left {
-            let keys = waiting.iter().find(|waiting| waiting.id == id).map(|waiting| Arc::clone(&waiting.keys));
+            let keys = demands.iter().find(|demand| demand.id == id).map(|demand| Arc::clone(&demand.keys));
             match keys {
                 Some(keys) => self.offer(&keys, lease),
                 None => self.lost.push(lease),
@@ -35,7 +36,7 @@ impl<S: Source> Dispatcher<S> {
         }
     }
 
-    /// Gives the lease back if the demand no longer waits.
+    /// Returns the lease if the demand no longer waits.
     fn give(&self, id: DemandId, lease: S::Lease) -> Option<S::Lease> {
         let given = self.desk.demands().assign(id, Answer::Lease(lease));
         match given {
@@ -48,7 +49,7 @@ impl<S: Source> Dispatcher<S> {
         }
     }
 
-    /// A lease without a taker goes to the next demand it suits, or is given back.
+    /// A lease whose demand has gone goes to the next one it suits, or is given back.
     pub(super) fn offer(&mut self, keys: &[S::Key], mut lease: S::Lease) {
         let others = self.desk.demands().waiting_under(keys.iter(), self.options.max_round);
         for other in others {
@@ -63,22 +64,22 @@ impl<S: Source> Dispatcher<S> {
         self.lost.push(lease);
     }
 
-    /// Answers the demands that wanted one claim round: those of the round, if it was for all their
-    /// keys (a demand that came just before may have more keys than the round knew of), and those
-    /// it had no room for, if the round showed that their keys have no more: a key is one question.
-    /// The keys of the others are woken again by the outcome of the round.
+    /// Answers the demands that wait for one claim round only. Those of the round, if it claimed
+    /// from all their keys: a demand that came just before may have more keys than the round. And
+    /// those the round had no room for, if it showed that their keys are exhausted. The outcome of
+    /// the round wakes the keys of the others again.
     pub(super) fn answer_impatient(
         &self,
         flight: &Flight<S>,
-        bare: &HashSet<&S::Key>,
+        exhausted: &HashSet<&S::Key>,
         answer: impl Fn() -> Answer<S::Lease>,
     ) {
-        let result: HashSet<&S::Key> = flight.keys.iter().map(|woken| &woken.key).collect();
-        let waiting: HashSet<DemandId> = flight.waiting.iter().map(|waiting| waiting.id).collect();
+        let claimed: HashSet<&S::Key> = flight.keys.iter().map(|woken| &woken.key).collect();
+        let served: HashSet<DemandId> = flight.demands.iter().map(|demand| demand.id).collect();
         let mut demands = self.desk.demands();
         let mut wakers = Vec::new();
         for (id, keys) in demands.impatient(flight.newest) {
-            let answered = if waiting.contains(&id) { &result } else { bare };
+            let answered = if served.contains(&id) { &claimed } else { exhausted };
             if keys.iter().all(|key| answered.contains(key)) {
                 wakers.extend(demands.assign(id, answer()).ok().flatten());
             }

@@ -1,6 +1,6 @@
 //! The caller's side of a dispatcher.
 //!
-//! Owns nothing but a way in. Promises that a demand it accepted is answered once.
+//! Owns the way to make a demand. Promises that a demand it accepted is answered once.
 //!
 //! Next: [`crate::demand`].
 
@@ -18,7 +18,7 @@ use crate::poll_mode::PollMode;
 use crate::refused::Refused;
 use crate::source::Source;
 
-/// Asks a running dispatcher for work. Clones ask the same one.
+/// Makes demands of a running dispatcher. Clones are of the same dispatcher.
 pub struct DispatcherHandle<S: Source> {
     desk: Arc<Desk<S>>,
     hub: Hub<S::Key>,
@@ -30,7 +30,7 @@ impl<S: Source> DispatcherHandle<S> {
         Self { desk, hub, options }
     }
 
-    /// Waits in line for the keys.
+    /// Makes a demand for work of any of the keys, and puts it in line.
     pub fn request(
         &self,
         keys: impl Into<Arc<[S::Key]>>,
@@ -45,36 +45,36 @@ impl<S: Source> DispatcherHandle<S> {
             }
             Patience::Until(_) | Patience::Now => Patience::Now,
         };
-        let waiting = if keys.is_empty() || keys.len() > DispatcherOptions::MAX_KEYS {
+        let accepted = if keys.is_empty() || keys.len() > DispatcherOptions::MAX_KEYS {
             Err(Refused::KeysOfDemand { limit: DispatcherOptions::MAX_KEYS })
         } else {
             self.desk.demands().request(keys, request, patience, now)
         };
-        let (id, dispatcher) = waiting.inspect_err(|refused| self.hub.tell(Event::Refused(*refused)))?;
+        let (id, dispatcher) = accepted.inspect_err(|refused| self.hub.report(Event::Refused(*refused)))?;
         if let Some(dispatcher) = dispatcher {
             dispatcher.wake();
         }
         Ok(Ticket::new(Arc::clone(&self.desk), id))
     }
 
-    /// The pace now, and why.
+    /// The poll mode now.
     pub fn poll_mode(&self) -> PollMode {
         self.desk.demands().poll_mode
     }
 
-    /// How the hint source is.
+    /// The health of the hint source.
     pub fn link(&self) -> Link {
         self.hub.link()
     }
 
-    /// How many keys somebody waits for, how many of them are in the claim round under way, and how
-    /// many fallback polling leaves alone for now because they were found empty.
+    /// How many keys have demands, how many of them are in the claim round under way, and how many
+    /// fallback polling leaves alone for now because they were found empty.
     pub fn keys(&self) -> (usize, usize, usize) {
         let demands = self.desk.demands();
         (demands.keys(), demands.in_flight, demands.backed_off)
     }
 
-    /// How many demands wait, those with an answer not yet taken included.
+    /// How many demands wait, including those that have an answer and did not take it yet.
     pub fn demands(&self) -> usize {
         self.desk.demands().len()
     }
@@ -88,6 +88,6 @@ impl<S: Source> Clone for DispatcherHandle<S> {
 
 impl<S: Source> fmt::Debug for DispatcherHandle<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DispatcherHandle").field("pace", &self.poll_mode()).finish_non_exhaustive()
+        f.debug_struct("DispatcherHandle").field("poll_mode", &self.poll_mode()).finish_non_exhaustive()
     }
 }

@@ -12,10 +12,10 @@ use crate::poll_mode_options::PollModeOptions;
 /// How many claim rounds a wake costs while several demands wait for its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// One for all of them: the demands compete for what it claims.
+    /// One round for all of them: the demands compete for what it claims.
     #[default]
     Competing,
-    /// One for each of them, one after another: every demand makes an attempt of its own.
+    /// One round for each of them, one after another: every demand makes an attempt of its own.
     Broadcast,
 }
 
@@ -59,7 +59,7 @@ impl Default for DispatcherOptions {
 }
 
 impl DispatcherOptions {
-    /// Whether demands wait at all; if not, each gets one claim round and an answer. Default: yes.
+    /// Whether demands wait at all. If not, each is answered after one claim round. Default: yes.
     #[must_use]
     pub fn waits(mut self, waits: bool) -> Self {
         self.waits = waits;
@@ -88,44 +88,45 @@ impl DispatcherOptions {
         self
     }
 
-    /// How long a demand may wait, whatever it asks for. Default: 24 h.
+    /// The longest wait of a demand: its patience is cut to this. Default: 24 h.
     #[must_use]
     pub fn max_wait(mut self, time: Duration) -> Self {
         self.max_wait = time;
         self
     }
 
-    /// How often it claims from every key although nothing woke it, in case a hint was lost
-    /// unnoticed. Default: 5 min.
+    /// How often it claims from every key although nothing woke it, in case a hint was lost.
+    /// Default: 5 min.
     #[must_use]
     pub fn fallback_interval(mut self, time: Duration) -> Self {
         self.fallback_interval = time;
         self
     }
 
-    /// After what time a claim round that has not ended is given up as failed. Default: 60 s.
+    /// How long a claim round may take; then it is dropped and has failed. Default: 60 s.
     #[must_use]
     pub fn round_timeout(mut self, time: Duration) -> Self {
         self.round_timeout = time;
         self
     }
 
-    /// How soon to claim again from a key whose work somebody else held. Default: 10 ms.
+    /// How soon to claim again from a key whose work another claim held. Default: 10 ms.
     #[must_use]
     pub fn contended_pause(mut self, time: Duration) -> Self {
         self.contended_pause = time;
         self
     }
 
-    /// How long a wake may wait for its claim round although the dispatcher is free; more is a
-    /// reason for fallback polling. Default: 100 ms.
+    /// How long a wake may wait for its claim round while the dispatcher is free. A longer wait is
+    /// a reason for fallback polling. Default: 100 ms.
     #[must_use]
     pub fn delivery_timeout(mut self, time: Duration) -> Self {
         self.delivery_timeout = time;
         self
     }
 
-    /// When and how often it polls. Default: [`PollModeOptions::DEFAULT`].
+    /// When fallback polling begins and ends, and how often it claims. Default:
+    /// [`PollModeOptions::DEFAULT`].
     #[must_use]
     pub fn poll_mode(mut self, poll_mode: PollModeOptions) -> Self {
         self.poll_mode = poll_mode;

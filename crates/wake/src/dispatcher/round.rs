@@ -2,10 +2,10 @@
 //!
 //! Owns the choice of keys and demands for a round, and what its end means for each of them.
 //! Promises that wakes are cleared when the round begins and put back if it fails, and that due
-//! times are known before a key is called empty. Competing, a round is for every demand that waits
-//! for its keys; with broadcast, the rounds that wakes ask for are for one demand each.
+//! times are known before a key is called empty. With the competing policy a round is for every
+//! demand that waits for its keys; with broadcast a round that a wake causes is for one demand.
 //!
-//! Next: [`crate::source::Source::look`].
+//! Next: [`crate::source::Source::claim`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,19 +27,19 @@ use crate::source::{Round, RoundFailed, RoundResult, Source, WaitingDemand};
 pub(super) struct Flight<S: Source> {
     pub(super) work: Work<RoundEnd<S>>,
     pub(super) keys: Vec<WokenKey<S::Key>>,
-    pub(super) waiting: Vec<WaitingDemand<S::Key, S::Request>>,
-    /// The latest demand when it began; those it had no room for are not later than this.
+    pub(super) demands: Vec<WaitingDemand<S::Key, S::Request>>,
+    /// The latest demand when the round began. Demands that had no room in it are not later.
     pub(super) newest: DemandId,
 }
 
 impl<S: Source> Dispatcher<S> {
-    /// Begins a round if somebody waits and something calls for it.
-    pub(super) fn claim_if_called_for(&mut self) {
+    /// Begins a round if demands wait and there is a reason to claim.
+    pub(super) fn claim_if_needed(&mut self) {
         let now = clock::now();
         if self.flight.is_some() || self.gate.opens_at(now).is_some() || !self.desk.demands().waits() {
             return;
         }
-        let mut called = self.wanted_keys(now);
+        let mut causes = self.wanted_keys(now);
         let woken = self.watch.woken_keys();
         let broadcast = self.options.policy == Policy::Broadcast;
         if broadcast {
@@ -48,13 +48,13 @@ impl<S: Source> Dispatcher<S> {
                 demands.owe_attempts(key, *cause);
             }
         }
-        // A round that is made anyway is for the woken keys too: newcomers without end delay no
-        // message.
-        if !broadcast || !called.is_empty() {
+        // A round that is made anyway is for the woken keys too, so that a stream of new demands
+        // delays no work.
+        if !broadcast || !causes.is_empty() {
             for (key, _) in woken {
-                called.entry(key).or_insert(Cause::More);
+                causes.entry(key).or_insert(Cause::More);
             }
-            self.begin_round(called, now);
+            self.begin_round(causes, now);
         }
         if broadcast && self.flight.is_none() {
             self.begin_attempt(now);
@@ -62,49 +62,49 @@ impl<S: Source> Dispatcher<S> {
     }
 
     /// One round for every demand that waits for the keys.
-    fn begin_round(&mut self, called: HashMap<S::Key, Cause>, now: Instant) {
-        let demands = self.desk.demands();
-        let waiting = demands.waiting_under(called.keys(), self.options.max_round);
-        let newest = demands.newest();
-        drop(demands);
-        let keys = self.begin_keys(called, &waiting);
+    fn begin_round(&mut self, causes: HashMap<S::Key, Cause>, now: Instant) {
+        let desk = self.desk.demands();
+        let demands = desk.waiting_under(causes.keys(), self.options.max_round);
+        let newest = desk.newest();
+        drop(desk);
+        let keys = self.begin_keys(causes, &demands);
         if !keys.is_empty() {
             self.note_causes(&keys, now);
-            self.start_round(keys, waiting, newest);
+            self.start_round(keys, demands, newest);
         }
     }
 
     /// A round for one demand alone, the next of those that were woken.
     fn begin_attempt(&mut self, now: Instant) {
-        let mut demands = self.desk.demands();
-        let next = demands.next_attempt();
-        let newest = demands.newest();
-        drop(demands);
-        let Some((waiting, cause)) = next else { return };
-        let keys: Vec<_> = waiting.keys.iter().filter_map(|key| self.begin_key(key, cause)).collect();
+        let mut desk = self.desk.demands();
+        let next = desk.next_attempt();
+        let newest = desk.newest();
+        drop(desk);
+        let Some((demand, cause)) = next else { return };
+        let keys: Vec<_> = demand.keys.iter().filter_map(|key| self.begin_key(key, cause)).collect();
         if !keys.is_empty() {
             self.note_causes(&keys, now);
-            self.start_round(keys, vec![waiting], newest);
+            self.start_round(keys, vec![demand], newest);
         }
     }
 
-    /// The keys that newcomers want claimed from, and when it is time to poll all of them, each
-    /// with its reason.
+    /// The keys to claim from for new demands, and all keys when it is time to poll, each with its
+    /// cause.
     fn wanted_keys(&mut self, now: Instant) -> HashMap<S::Key, Cause> {
-        let mut called: HashMap<S::Key, Cause> = HashMap::new();
+        let mut causes: HashMap<S::Key, Cause> = HashMap::new();
         if self.tick_at <= now {
-            called.extend(self.tick_keys(now));
+            causes.extend(self.tick_keys(now));
             self.schedule_tick(now);
         }
         for (key, cause) in std::mem::take(&mut self.wanted) {
             match cause {
-                // A newcomer with patience adds no reason to those there are.
+                // A new demand that can wait does not replace another cause.
                 Cause::Started if self.hub.is_known_empty(&key) => {}
-                Cause::Started => _ = called.entry(key).or_insert(cause),
-                _ => _ = called.insert(key, cause),
+                Cause::Started => _ = causes.entry(key).or_insert(cause),
+                _ => _ = causes.insert(key, cause),
             }
         }
-        called
+        causes
     }
 
     fn tick_keys(&self, now: Instant) -> Vec<(S::Key, Cause)> {
@@ -114,16 +114,16 @@ impl<S: Source> Dispatcher<S> {
         self.watch.keys().filter(|key| !(polls && rests(key))).map(|key| (key.clone(), cause)).collect()
     }
 
-    /// Clears the wakes of the keys this round is for. A key none of whose demands found room in it
-    /// stays as it was.
+    /// Clears the wakes of the keys this round is for. A key stays as it was if the round has room
+    /// for none of its demands.
     fn begin_keys(
         &mut self,
-        called: HashMap<S::Key, Cause>,
-        waiting: &[WaitingDemand<S::Key, S::Request>],
+        causes: HashMap<S::Key, Cause>,
+        demands: &[WaitingDemand<S::Key, S::Request>],
     ) -> Vec<WokenKey<S::Key>> {
-        let served: HashSet<&S::Key> = waiting.iter().flat_map(|waiting| waiting.keys.iter()).collect();
-        let mut keys = Vec::with_capacity(called.len());
-        for (key, cause) in called {
+        let served: HashSet<&S::Key> = demands.iter().flat_map(|demand| demand.keys.iter()).collect();
+        let mut keys = Vec::with_capacity(causes.len());
+        for (key, cause) in causes {
             if !served.contains(&key) {
                 if self.watch.is_armed(&key) {
                     self.wanted.insert(key, cause);
@@ -135,14 +135,14 @@ impl<S: Source> Dispatcher<S> {
         keys
     }
 
-    /// Clears the wake of one key. Nothing if it is not armed.
+    /// Clears the wake of one key. None if the key is not armed.
     fn begin_key(&mut self, key: &S::Key, cause: Cause) -> Option<WokenKey<S::Key>> {
         let mut woken = self.watch.begin(key, cause)?;
         if !matches!(cause, Cause::More | Cause::Started) {
-            woken.stretch = None; // somebody wants to be sure
+            woken.stretch = None; // this claim must search everything
         }
         if woken.cause.is_announced() {
-            self.backoffs.remove(key); // a wake beats back-off
+            self.backoffs.remove(key); // a wake ends the back-off
         }
         Some(woken)
     }
@@ -154,7 +154,7 @@ impl<S: Source> Dispatcher<S> {
         };
         let undelivered = keys.iter().any(|woken| woken.since.is_some() && late(woken));
         if undelivered {
-            self.hub.tell(Event::Undelivered);
+            self.hub.report(Event::Undelivered);
         }
         let mut causes: Vec<FallbackCause> = keys.iter().filter_map(|woken| FallbackCause::of(woken.cause)).collect();
         causes.extend(undelivered.then_some(FallbackCause::Undelivered));
@@ -167,17 +167,17 @@ impl<S: Source> Dispatcher<S> {
     fn start_round(
         &mut self,
         keys: Vec<WokenKey<S::Key>>,
-        waiting: Vec<WaitingDemand<S::Key, S::Request>>,
+        demands: Vec<WaitingDemand<S::Key, S::Request>>,
         newest: DemandId,
     ) {
-        let round = Round { keys: keys.clone(), waiting: waiting.clone() };
+        let round = Round { keys: keys.clone(), waiting: demands.clone() };
         let (source, limit) = (Arc::clone(&self.source), self.options.round_timeout);
         let work = Box::pin(async move {
             let result = tokio::time::timeout(limit, source.claim(round)).await;
             result.unwrap_or(Err(RoundFailed))
         });
         self.desk.demands().in_flight = keys.len();
-        self.flight = Some(Flight { work, keys, waiting, newest });
+        self.flight = Some(Flight { work, keys, demands, newest });
     }
 
     pub(super) fn end_round(&mut self, end: RoundEnd<S>) {
@@ -192,9 +192,9 @@ impl<S: Source> Dispatcher<S> {
         };
         let cause = flight.keys.iter().map(|woken| woken.cause).find(|cause| cause.is_announced());
         let cause = cause.or_else(|| flight.keys.first().map(|woken| woken.cause)).unwrap_or(Cause::Asked);
-        self.hub.tell(Event::RoundEnded { cause, outcome: overall, keys: flight.keys.len() });
+        self.hub.report(Event::RoundEnded { cause, outcome: overall, keys: flight.keys.len() });
         let pause = self.poll_mode.pause();
-        // A due may come from a hint as well, and hints may be forged.
+        // A due time may come from a hint as well, and hints may be forged.
         let hinted = flight.keys.iter().all(|woken| matches!(woken.cause, Cause::Notified | Cause::Due));
         self.gate.round_ended(overall, hinted, now, pause);
         let change = self.poll_mode.round_ended(overall, now);
@@ -211,31 +211,31 @@ impl<S: Source> Dispatcher<S> {
     fn settle_round(&mut self, flight: &Flight<S>, result: RoundResult<S::Key, S::Lease>, now: Instant) {
         self.desk.demands().failing = false;
         let followed = as_set(&result.followed);
-        self.learn_dues(flight, &followed, result.dues);
-        let fed = fed_keys(&flight.waiting, &result.leases);
+        self.set_dues(flight, &followed, result.dues);
+        let served = served_keys(&flight.demands, &result.leases);
         let (more, contended) = (as_set(&result.more), as_set(&result.contended));
-        let mut bare = HashSet::new();
+        let mut exhausted = HashSet::new();
         for WokenKey { key, cause, .. } in &flight.keys {
             let outcome = if more.contains(key) {
                 Outcome::Filled
             } else if contended.contains(key) {
                 Outcome::Contended
-            } else if fed.contains(key) {
+            } else if served.contains(key) {
                 Outcome::UnderFilled
             } else {
                 Outcome::Empty
             };
             if outcome.shows_no_more() {
-                bare.insert(key);
+                exhausted.insert(key);
             }
             let end = if followed.contains(key) { Watch::followed } else { Watch::ended };
             if end(&mut self.watch, key, outcome) {
-                self.hub.tell(Event::Missed { cause: *cause });
+                self.hub.report(Event::Missed { cause: *cause });
             }
             self.settle_key(key, outcome, now);
         }
-        self.hand_out(&flight.waiting, result.leases);
-        self.answer_impatient(flight, &bare, || Answer::Nothing);
+        self.hand_out(&flight.demands, result.leases);
+        self.answer_impatient(flight, &exhausted, || Answer::Nothing);
     }
 
     fn settle_key(&mut self, key: &S::Key, outcome: Outcome, now: Instant) {
@@ -253,8 +253,9 @@ impl<S: Source> Dispatcher<S> {
         }
     }
 
-    /// Before any key is called empty: a due time that came between would otherwise be nobody's.
-    fn learn_dues(&self, flight: &Flight<S>, followed: &HashSet<&S::Key>, dues: Vec<(S::Key, std::time::Duration)>) {
+    /// Before any key is called empty: otherwise a due time that comes in between would wake no
+    /// demand.
+    fn set_dues(&self, flight: &Flight<S>, followed: &HashSet<&S::Key>, dues: Vec<(S::Key, std::time::Duration)>) {
         let known: HashSet<&S::Key> = dues.iter().map(|(key, _)| key).chain(followed.iter().copied()).collect();
         let without = flight.keys.iter().filter(|woken| !known.contains(&woken.key));
         let without: Vec<S::Key> = without.map(|woken| woken.key.clone()).collect();
@@ -279,9 +280,9 @@ fn as_set<K: std::hash::Hash + Eq>(keys: &[K]) -> HashSet<&K> {
     keys.iter().collect()
 }
 
-/// The keys of the demands that got something.
-fn fed_keys<K: crate::hub::Key, A, L>(waiting: &[WaitingDemand<K, A>], leases: &[(DemandId, L)]) -> HashSet<K> {
-    let fed: HashSet<DemandId> = leases.iter().map(|(id, _)| *id).collect();
-    let fed = waiting.iter().filter(|waiting| fed.contains(&waiting.id));
-    fed.flat_map(|waiting| waiting.keys.iter().cloned()).collect()
+/// The keys of the demands that get a lease.
+fn served_keys<K: crate::hub::Key, R, L>(demands: &[WaitingDemand<K, R>], leases: &[(DemandId, L)]) -> HashSet<K> {
+    let served: HashSet<DemandId> = leases.iter().map(|(id, _)| *id).collect();
+    let served = demands.iter().filter(|demand| served.contains(&demand.id));
+    served.flat_map(|demand| demand.keys.iter().cloned()).collect()
 }

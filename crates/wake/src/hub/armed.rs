@@ -2,9 +2,9 @@
 //!
 //! Owns a [`Watch`] of one key. Promises that it cannot be used in the wrong order: an armed key
 //! that is not known to be empty is woken, so the first [`wait`](Armed::wait) says "claim"; a
-//! [`Claim`] that is dropped puts its wake back. Every future here may be dropped at any await.
-//! Every wake of the key wakes everybody who waits for it: where many wait and one claim could
-//! serve them all, use a [`Dispatcher`](crate::Dispatcher).
+//! [`Claim`] that is dropped puts its wake back. Every future here may be dropped at any await. A
+//! wake of the key wakes all its waiters: where one claim could serve many of them, use a
+//! [`Dispatcher`](crate::Dispatcher).
 //!
 //! Next: [`super::watch`].
 
@@ -21,20 +21,20 @@ use crate::refused::Refused;
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// Claim now, for this reason.
+    /// The key was woken: claim now.
     Woken(Cause),
-    /// Nobody woke the key in time.
+    /// The key was not woken in time.
     TimedOut,
 }
 
-/// The right to be woken for a key.
+/// A waiter for one key. From its making on no wake of the key is lost.
 #[derive(Debug)]
 #[must_use = "dropping it ends the wait"]
 pub struct Armed<K: Key> {
     hub: Hub<K>,
     watch: Watch<K>,
     key: K,
-    /// Why the next claim is made if nothing wakes.
+    /// The cause of the next claim if the key is not woken.
     unwoken: Cause,
 }
 
@@ -50,8 +50,8 @@ impl<K: Key> Armed<K> {
         &self.key
     }
 
-    /// Whether a claim is due now. Not so for a newcomer whose key was found empty since its last
-    /// wake while the link was proven.
+    /// Whether to claim now. A newcomer need not if the key was found empty since its last wake,
+    /// under a proven link.
     pub fn must_claim(&self) -> bool {
         self.watch.is_woken()
     }
@@ -72,16 +72,17 @@ impl<K: Key> Armed<K> {
         self.hub.board().woken(self.watch.id(), &self.key).map_or(self.unwoken, |woken| woken.cause)
     }
 
-    /// Begins a claim. It answers every wake so far; those that come later need another.
+    /// Begins a claim. It answers every wake so far; a later wake needs another claim.
     pub fn claim(&mut self) -> Claim<'_, K> {
         let cause = self.watch.begin(&self.key, self.unwoken).map_or(self.unwoken, |began| began.cause);
         Claim { armed: self, cause, ended: false }
     }
 }
 
-/// A claim under way. Dropped without a word it counts as failed, and its wake is put back.
+/// A claim under way. Dropped without [`found`](Claim::found) it has failed, and its wake is put
+/// back.
 #[derive(Debug)]
-#[must_use = "say what the claim found, or its wake is put back"]
+#[must_use = "report what the claim found, or its wake is put back"]
 pub struct Claim<'a, K: Key> {
     armed: &'a mut Armed<K>,
     cause: Cause,
@@ -94,7 +95,7 @@ impl<K: Key> Claim<'_, K> {
         self.cause
     }
 
-    /// Ends the claim. A filled one wakes everybody again: there may be more.
+    /// Ends the claim. A filled one wakes all waiters of the key again: there may be more.
     pub fn found(mut self, outcome: Outcome) {
         self.end(outcome);
     }
@@ -105,9 +106,9 @@ impl<K: Key> Claim<'_, K> {
         }
         let Armed { hub, watch, key, unwoken } = &mut *self.armed;
         let missed = watch.ended(key, outcome);
-        hub.tell(Event::RoundEnded { cause: self.cause, outcome, keys: 1 });
+        hub.report(Event::RoundEnded { cause: self.cause, outcome, keys: 1 });
         if missed {
-            hub.tell(Event::Missed { cause: self.cause });
+            hub.report(Event::Missed { cause: self.cause });
         }
         *unwoken = Cause::Asked;
     }

@@ -1,9 +1,9 @@
 //! All keys of one hub.
 //!
 //! Owns the entries, the limits, the watches, the trust in empty claims, and which keys outlive
-//! their waiters. Promises that memory is bounded by waiters and not by wakes: a wake for a key
-//! nobody knows leaves no trace, because a waiter that arms an unknown key claims anyway. A plain
-//! struct: [`Hub`](super::Hub) holds the lock and wakes what this returns.
+//! their waiters. Promises that memory is bounded by waiters and not by wakes: a wake of an unknown
+//! key leaves no trace, because a waiter that arms an unknown key claims anyway. A plain struct:
+//! [`Hub`](super::Hub) holds the lock and wakes the tasks that this returns.
 //!
 //! Next: [`super::watch`].
 
@@ -36,7 +36,7 @@ pub(crate) struct Board<K> {
     pub(crate) link: Link,
     pub(crate) watches: HashMap<WatchId, WatchList<K>>,
     pub(crate) runner: Option<Waker>,
-    /// Until when the runner sleeps, at most.
+    /// When the runner wakes up at the latest.
     pub(crate) runner_at: Option<Instant>,
     pub(super) entries: HashMap<K, Entry>,
     pub(super) waiters: usize,
@@ -73,7 +73,7 @@ impl<K: Key> Board<K> {
         id
     }
 
-    /// The watch waits for the key from now on; it does not yet.
+    /// The watch waits for the key from now on. It must not wait for it already.
     pub(crate) fn arm(&mut self, watch: WatchId, key: &K, now: Instant) -> Result<(), Refused> {
         self.sweep(now);
         self.check_limits(key)?;
@@ -90,9 +90,9 @@ impl<K: Key> Board<K> {
         Ok(())
     }
 
-    /// The watch waits for the key no longer. A claim that is cut short has answered nothing.
+    /// The watch no longer waits for the key. A claim that is cut short has failed.
     pub(crate) fn disarm(&mut self, watch: WatchId, key: &K, claim: Option<Began>, now: Instant) -> Wakes {
-        let failed = Ended { outcome: Outcome::Failed, announced: false, at: now };
+        let failed = Ended { outcome: Outcome::Failed, followed: false, at: now };
         let wakes = claim.map(|claim| self.finish(watch, key, claim, failed).0).unwrap_or_default();
         let Some(entry) = self.entries.get_mut(key) else { return wakes };
         entry.disarm(watch);
@@ -104,7 +104,7 @@ impl<K: Key> Board<K> {
         wakes
     }
 
-    /// `announced`: whether the place of the work was announced with the wake.
+    /// `announced`: whether the place of the work was announced to the source.
     pub(crate) fn wake(&mut self, key: &K, woken: Woken, announced: bool) -> Wakes {
         let number = self.number();
         let Some(entry) = self.entries.get_mut(key) else { return Wakes::default() };
@@ -126,16 +126,16 @@ impl<K: Key> Board<K> {
         wakes
     }
 
-    /// From here on empty claims are believed. Wakes before may be missing, so everything is woken
+    /// From here on empty claims are trusted. Earlier wakes may be missing, so every key is woken
     /// first.
-    pub(crate) fn trust_anew(&mut self, now: Instant) -> Wakes {
+    pub(crate) fn begin_trust(&mut self, now: Instant) -> Wakes {
         let wakes = self.wake_all(Woken { cause: Cause::Reconnected, since: now });
         self.trust = Some(self.number());
         wakes
     }
 
-    /// From here on no empty claim is believed, those of before neither.
-    pub(crate) fn distrust(&mut self) {
+    /// From here on no empty claim is trusted, an earlier one neither.
+    pub(crate) fn end_trust(&mut self) {
         self.trust = None;
     }
 
@@ -154,7 +154,7 @@ impl<K: Key> Board<K> {
         self.entries.get_mut(key)?.begin(watch, unwoken, self.trust)
     }
 
-    /// Ends a claim; the second answer says whether it found work that nothing announced.
+    /// Ends a claim. The second answer is whether the claim found work that nothing announced.
     pub(crate) fn finish(&mut self, watch: WatchId, key: &K, claim: Began, end: Ended) -> (Wakes, bool) {
         let number = self.number();
         let Some(entry) = self.entries.get_mut(key) else { return (Wakes::default(), false) };
@@ -167,7 +167,7 @@ impl<K: Key> Board<K> {
         self.entries.len()
     }
 
-    /// Keys that somebody waits for.
+    /// The keys that have waiters.
     pub(crate) fn waited(&self) -> Vec<K> {
         let waited = self.entries.iter().filter(|(_, entry)| entry.waiters() > 0);
         waited.map(|(key, _)| key.clone()).collect()
@@ -179,7 +179,7 @@ impl<K: Key> Board<K> {
         if self.runner_at.is_none_or(|at| wanted < at) { self.runner.take() } else { None }
     }
 
-    /// Puts the key on the lists of those that must claim from it.
+    /// Puts the key on the lists of the watches that must claim from it.
     fn list(&mut self, key: &K, awake: impl IntoIterator<Item = WatchId>) -> Wakes {
         let mut wakes = Wakes::default();
         for watch in awake {

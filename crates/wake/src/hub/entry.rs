@@ -1,14 +1,14 @@
 //! One key: who waits for it, and what is known about it.
 //!
 //! Owns the generation, the stretch and the waiters of one key. Promises that every waiter
-//! remembers a wake until its own next claim begins. Wakes nobody itself: it answers with those to
-//! wake.
+//! remembers a wake until its own next claim begins. Wakes no task itself: it answers with the
+//! watches to wake.
 //!
-//! The races it closes, each with a test of the same name:
+//! The races it closes, each with a test:
 //! - a wake between claim and wait is kept: the waiter is woken already when it is about to sleep;
 //! - a wake during a claim is not answered by that claim: its generation is newer than the claim's;
-//! - a claim that fails or is filled wakes everybody again: another waiter may have skipped the
-//!   rows it had locked.
+//! - a claim that fails or is filled wakes every waiter again: another waiter may have skipped the
+//!   rows that the claim had locked.
 //!
 //! Next: [`super::board`], which keeps one per key.
 
@@ -30,7 +30,7 @@ pub(crate) struct Woken {
     pub(crate) since: Instant,
 }
 
-/// What one watch does about the key.
+/// One watch that waits for the key.
 #[derive(Debug, Default)]
 struct Waiter {
     /// The first wake since its last claim began.
@@ -38,9 +38,10 @@ struct Waiter {
     claims: bool,
 }
 
-/// A time during which every wake of a key named the place of the work, under one trust. A source
-/// that searched a key whole in one stretch, and claims from it in the same, need only follow the
-/// announced places: nothing else can have become ready.
+/// A period in which the place of all new work of a key was announced to the source: the link was
+/// proven, and every wake was a [`Hub::wake_announced`](crate::Hub::wake_announced). A source that
+/// has searched all of a key in this stretch need only check the announced places: nothing else can
+/// have become ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stretch {
     trust: Trust,
@@ -62,13 +63,13 @@ pub(crate) struct Began {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
-    /// Whatever is left to claim is known to the one that claims next.
-    pub(crate) announced: bool,
+    /// The source checked only the announced places, and knows where more work is left.
+    pub(crate) followed: bool,
     pub(crate) at: Instant,
 }
 
 impl Began {
-    /// None while the link is not proven: then a wake may be missing.
+    /// None while the link is not proven, because a wake may be missing.
     pub(crate) fn stretch(&self) -> Option<Stretch> {
         self.trust.map(|trust| Stretch { trust, began: self.stretch })
     }
@@ -77,12 +78,12 @@ impl Began {
 #[derive(Debug)]
 pub(crate) struct Entry {
     generation: u64,
-    /// The number of the last wake that named no place.
+    /// The number of the last wake whose place was not announced.
     stretch: u64,
     waiters: BTreeMap<WatchId, Waiter>,
-    /// Claimed from and found to have no more, since the last wake, within this trust.
+    /// The trust within which a claim since the last wake found no more.
     clean: Option<Trust>,
-    /// Its place among the entries that outlive their waiters.
+    /// Its number among the entries that outlive their waiters.
     pub(crate) lingers: Option<u64>,
 }
 
@@ -91,14 +92,14 @@ impl Entry {
         Self { generation: 0, stretch: number, waiters: BTreeMap::new(), clean: None, lingers: None }
     }
 
-    /// Adds a waiter. Unless the key is known to have nothing, it begins woken: it claims before it
-    /// can sleep.
+    /// Adds a waiter. Unless the key is known to be empty, the waiter begins woken: it claims
+    /// before it can sleep.
     pub(crate) fn arm(&mut self, watch: WatchId, trust: Option<Trust>, now: Instant) {
         let woken = (!self.is_clean(trust)).then_some(Woken { cause: Cause::Started, since: now });
         self.waiters.insert(watch, Waiter { woken, claims: false });
     }
 
-    /// Removes a waiter. Every wake it knows of, the others know of too.
+    /// Removes a waiter. The others know of every wake that it knows of.
     pub(crate) fn disarm(&mut self, watch: WatchId) {
         self.waiters.remove(&watch);
     }
@@ -115,15 +116,15 @@ impl Entry {
         self.waiters.len()
     }
 
-    /// There may be work; `announced` if its place was announced.
+    /// There may be work. `announced`: whether its place was announced to the source.
     pub(crate) fn wake(&mut self, woken: Woken, announced: bool, number: u64) -> Vec<WatchId> {
         if !announced {
             self.stretch = number;
         }
-        self.wake_everybody(woken)
+        self.wake_all(woken)
     }
 
-    /// The waiter begins to claim: wakes so far are answered by this claim, later ones are not.
+    /// The waiter begins a claim, which answers the wakes so far and none that comes later.
     pub(crate) fn begin(&mut self, watch: WatchId, unwoken: Cause, trust: Option<Trust>) -> Option<Began> {
         let waiter = self.waiters.get_mut(&watch)?;
         waiter.claims = true;
@@ -133,11 +134,11 @@ impl Entry {
         Some(Began { cause, woken_at: woken.map(|woken| woken.since), generation, trust, stretch })
     }
 
-    /// The claim ended. Answers with those that must claim, the waiter itself among them if it was
+    /// The claim ended. Answers with the watches that must claim, this one among them if it was
     /// woken meanwhile.
     pub(crate) fn finish(&mut self, watch: WatchId, claim: Began, end: Ended, number: u64) -> Vec<WatchId> {
-        let Ended { outcome, announced, .. } = end;
-        if !(outcome.shows_no_more() || (announced && outcome == Outcome::Filled)) {
+        let Ended { outcome, followed, .. } = end;
+        if !(outcome.shows_no_more() || (followed && outcome == Outcome::Filled)) {
             self.stretch = number;
         }
         let mut awake = Vec::new();
@@ -146,13 +147,13 @@ impl Entry {
             awake.extend(waiter.woken.map(|_| watch));
         }
         match outcome {
-            // Of the trust it began under: after a break there is another, and what was shown under
-            // this one is void.
+            // Of the trust that the claim began under: after a break there is another one, and this
+            // claim shows nothing about it.
             Outcome::Empty | Outcome::UnderFilled if self.generation == claim.generation => self.clean = claim.trust,
             Outcome::Empty | Outcome::UnderFilled => {}
-            Outcome::Filled => awake.extend(self.wake_everybody(Woken { cause: Cause::More, since: end.at })),
-            Outcome::Failed => awake.extend(self.wake_everybody(Woken { cause: claim.cause, since: end.at })),
-            // Who claims again, and when, is the caller's: the rows are somebody else's for now.
+            Outcome::Filled => awake.extend(self.wake_all(Woken { cause: Cause::More, since: end.at })),
+            Outcome::Failed => awake.extend(self.wake_all(Woken { cause: claim.cause, since: end.at })),
+            // The caller decides when to claim again: another claim holds the rows for now.
             Outcome::Contended => self.changed(),
         }
         awake
@@ -163,8 +164,8 @@ impl Entry {
         self.generation != claim.generation
     }
 
-    /// Answers with those that slept; one that claims sees it when its claim ends.
-    fn wake_everybody(&mut self, woken: Woken) -> Vec<WatchId> {
+    /// Answers with the watches that slept. A waiter that claims sees the wake when its claim ends.
+    fn wake_all(&mut self, woken: Woken) -> Vec<WatchId> {
         self.changed();
         let mut slept = Vec::new();
         for (watch, waiter) in &mut self.waiters {

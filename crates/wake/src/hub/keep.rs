@@ -1,6 +1,6 @@
-//! Which keys are kept.
+//! Which keys a board keeps.
 //!
-//! Owns the limits of a board and the minute for which a key known to be empty outlives its last
+//! Owns the limits of a board, and the time for which a key known to be empty outlives its last
 //! waiter. Promises that any other key is forgotten with its last waiter, so that a newcomer
 //! claims.
 //!
@@ -30,8 +30,7 @@ impl<K: Key> Board<K> {
         if self.entries.len() < limit { Ok(()) } else { Err(Refused::Keys { limit }) }
     }
 
-    /// The last waiter has gone: a key known to be empty stays a while, any other is forgotten, so
-    /// newcomers claim.
+    /// Decides what becomes of a key when its last waiter has gone.
     pub(super) fn retire(&mut self, key: &K, now: Instant) {
         let Some(entry) = self.entries.get(key).filter(|entry| entry.waiters() == 0) else { return };
         if !entry.is_clean(self.trust) || self.options.linger.is_zero() {
@@ -57,7 +56,7 @@ impl<K: Key> Board<K> {
         }
     }
 
-    /// Forgets the key unless somebody waits for it; answers whether nobody does.
+    /// Forgets the key if it has no waiters, and answers whether that is so.
     pub(super) fn forget_unwaited(&mut self, key: &K) -> bool {
         if self.entries.get(key).is_some_and(|entry| entry.waiters() > 0) {
             return false;

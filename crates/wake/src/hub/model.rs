@@ -1,8 +1,8 @@
-//! The board against a model that only knows what is owed.
+//! The board against a model that only knows which wakes are unanswered.
 //!
-//! The model keeps one fact: which wakes each waiter has not answered with a claim yet. Whatever is
-//! armed, failed, filled or dropped in whatever order, the waiter must know of each of them, and a
-//! key is called empty only if a claim showed it.
+//! The model keeps one fact: which wakes each waiter has not answered with a claim yet. In whatever
+//! order keys are armed and claims fail, are filled or dropped, the waiter must know of each of
+//! these wakes, and a key is called empty only if a claim showed it.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -53,7 +53,7 @@ struct Waiter {
     watch: WatchId,
     key: u8,
     claim: Option<Claim>,
-    /// A wake it has not claimed for.
+    /// It has not claimed since a wake.
     owed: bool,
 }
 
@@ -129,11 +129,11 @@ impl Model {
         self.trusted = proven;
         self.clean.clear();
         if proven {
-            drop(self.board.trust_anew(self.now));
+            drop(self.board.begin_trust(self.now));
             self.owe(0);
             self.owe(1);
         } else {
-            self.board.distrust();
+            self.board.end_trust();
         }
     }
 
@@ -148,7 +148,7 @@ impl Model {
     fn finish(&mut self, who: usize, outcome: Outcome) {
         let Waiter { watch, key, claim, .. } = &mut self.waiters[who];
         let (watch, key, claim) = (*watch, *key, claim.take().expect("it claims"));
-        drop(self.board.finish(watch, &key, claim.began, Ended { outcome, announced: false, at: self.now }));
+        drop(self.board.finish(watch, &key, claim.began, Ended { outcome, followed: false, at: self.now }));
         let wakes = self.wakes.get(&key).copied().unwrap_or_default();
         match outcome {
             Outcome::Empty | Outcome::UnderFilled if wakes == claim.wakes && self.trusts == claim.trusts => {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::observe::{Observer, Watcher};
+use crate::observe::{Observer, SharedObserver};
 
 /// What a caller chooses about a hub.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct HubOptions {
     pub(crate) max_dues: usize,
     pub(crate) linger: Duration,
     pub(crate) grace: Duration,
-    pub(crate) watcher: Watcher,
+    pub(crate) observer: SharedObserver,
 }
 
 impl Default for HubOptions {
@@ -31,13 +31,13 @@ impl Default for HubOptions {
             max_dues: 100_000,
             linger: Duration::from_secs(60),
             grace: Duration::ZERO,
-            watcher: Watcher::new(Arc::new(())),
+            observer: SharedObserver::new(Arc::new(())),
         }
     }
 }
 
 impl HubOptions {
-    /// How many keys may be known at once, those that outlive their waiters included. Default:
+    /// How many keys may be known at once, including those that outlive their waiters. Default:
     /// 100,000.
     #[must_use]
     pub fn max_keys(mut self, limit: usize) -> Self {
@@ -52,15 +52,15 @@ impl HubOptions {
         self
     }
 
-    /// How many may wait for one key. Default: 10,000.
+    /// How many waiters one key may have. Default: 10,000.
     #[must_use]
     pub fn max_waiters_per_key(mut self, limit: usize) -> Self {
         self.max_waiters_per_key = limit.max(1);
         self
     }
 
-    /// How many due times may be held; the farthest beyond it become one instant at which
-    /// everything is woken. Default: 100,000.
+    /// How many due times may be held. Of those beyond it the farthest become one instant at which
+    /// every key is woken. Default: 100,000.
     #[must_use]
     pub fn max_dues(mut self, limit: usize) -> Self {
         self.max_dues = limit.max(1);
@@ -75,17 +75,17 @@ impl HubOptions {
         self
     }
 
-    /// What is added to every due time. Default: zero.
+    /// A pause that is added to every due time. Default: zero.
     #[must_use]
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
         self
     }
 
-    /// Who observes what happens. Default: nobody.
+    /// The observer of all [events](crate::Event). Default: none.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.watcher = Watcher::new(observer);
+        self.observer = SharedObserver::new(observer);
         self
     }
 }

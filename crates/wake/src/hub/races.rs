@@ -1,4 +1,4 @@
-//! The runner's decision to sleep, against a due that comes meanwhile.
+//! The runner decides to sleep while a due time is added.
 //!
 //! Run with the command in `crates/wake/README.md`.
 
@@ -9,7 +9,7 @@ use crate::dues::DueSource;
 
 /// B6: between computing the sleep and falling asleep.
 #[test]
-fn a_due_that_meets_a_runner_falling_asleep_is_seen() {
+fn a_due_time_that_is_added_while_the_runner_falls_asleep_is_seen() {
     let schedules = option_env!("SHUTTLE_SCHEDULES").and_then(|number| number.parse().ok());
     shuttle::check_random(
         || {

@@ -1,10 +1,9 @@
 //! Sleeps until a key is due, and wakes it.
 //!
-//! Owns the one sleep behind all due times of a hub. Promises that an earlier due time shortens the
-//! sleep it meets (in seed 001 the sleepers had computed theirs already), and that no key is woken
-//! early.
+//! Owns the one sleep behind all due times of a hub. Promises that an earlier due time shortens a
+//! sleep that has begun, and that no key is woken early.
 //!
-//! Next: the watches of the key, as after [`Hub::ring`].
+//! Next: the watches of the key, as after [`Hub::wake`].
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -29,7 +28,7 @@ impl<K: Key> Runner<K> {
         Self { hub }
     }
 
-    /// Runs until `shutdown` is ready. Losing nothing, it may also simply be dropped.
+    /// Runs until `shutdown` is ready. It may also be dropped at any time.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         tokio::select! {
             biased;
@@ -43,15 +42,15 @@ impl<K: Key> Runner<K> {
             self.fire();
             let at = self.compute_sleep();
             match at {
-                // An elapsed sleep and a hurry both lead to reading the clock again.
+                // After a sleep, long enough or shortened, the clock is read again.
                 Some(at) => drop(tokio::time::timeout_at(clock::timer(at), self.hurried()).await),
                 None => self.hurried().await,
             }
         }
     }
 
-    /// Records until when it will sleep, so that the caller that adds an earlier due time knows to
-    /// hurry it.
+    /// Records until when it will sleep, so that a caller that adds an earlier due time knows to
+    /// shorten the sleep.
     pub(super) fn compute_sleep(&self) -> Option<Instant> {
         let mut board = self.hub.board();
         board.runner_at = board.dues.next();

@@ -1,17 +1,17 @@
-//! Wakers on their way out of the lock.
+//! The tasks to wake once the lock is free.
 //!
-//! Owns what a change under the lock decided: which tasks to wake after it. A waker runs foreign
-//! code, which may well wake a key again.
+//! Owns the wakers that a change under the lock collected. They are called after it, because a
+//! waker runs foreign code, which may use the hub.
 //!
-//! Next: the task that wakes.
+//! Next: the task that is woken.
 
 use std::task::Waker;
 
-/// Whom to wake once the lock is free.
+/// The tasks to wake once the lock is free.
 #[derive(Debug, Default)]
-#[must_use = "somebody sleeps until it is woken"]
+#[must_use = "these tasks sleep until they are woken"]
 pub(crate) struct Wakes {
-    /// How many waiters that is; several may share one task.
+    /// How many waiters there are; several may share one task.
     pub(crate) count: usize,
     pub(crate) wakers: Vec<Waker>,
 }

@@ -1,9 +1,9 @@
 //! Waiting for many keys at once.
 //!
-//! Owns one waiter per key and a list of those that were woken, so that a dispatcher with a
-//! thousand keys wakes once and claims once for all. Promises that from the moment a key is armed
-//! no wake is lost: it stays on the list, whatever future is dropped, until a claim from that key
-//! begins; and a claim that is cut short puts it back.
+//! Owns one waiter per key and a list of the woken ones, so that a dispatcher with a thousand keys
+//! wakes once and claims once for all. Promises that from the moment a key is armed no wake is
+//! lost: the key stays on the list, whatever future is dropped, until a claim from it begins; and a
+//! claim that is cut short puts it back.
 //!
 //! Next: [`crate::dispatcher`].
 
@@ -21,7 +21,7 @@ use crate::observe::Event;
 use crate::outcome::Outcome;
 use crate::refused::Refused;
 
-/// A key whose claim has begun, and why.
+/// A key that is being claimed from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WokenKey<K> {
     /// The key.
@@ -30,11 +30,11 @@ pub struct WokenKey<K> {
     pub cause: Cause,
     /// When it was woken, if it was.
     pub since: Option<Instant>,
-    /// In which stretch the claim is made; none when everything must be searched.
+    /// The stretch in which the claim is made. None when the source must search everything.
     pub stretch: Option<Stretch>,
 }
 
-/// One waiter for many keys.
+/// A waiter for many keys.
 #[derive(Debug)]
 pub struct Watch<K: Key> {
     hub: Hub<K>,
@@ -60,7 +60,7 @@ impl<K: Key> Watch<K> {
             return Ok(());
         }
         let armed = self.hub.board().arm(self.id, &key, clock::now());
-        armed.inspect_err(|refused| self.hub.tell(Event::Refused(*refused)))?;
+        armed.inspect_err(|refused| self.hub.report(Event::Refused(*refused)))?;
         self.keys.insert(key, None);
         Ok(())
     }
@@ -102,7 +102,7 @@ impl<K: Key> Watch<K> {
         .await;
     }
 
-    /// The woken keys and why, in the order of waking. Their claims begin with
+    /// The woken keys with their causes, in the order of waking. Claim from each of them:
     /// [`begin`](Self::begin).
     pub fn woken_keys(&self) -> Vec<(K, Cause)> {
         let board = self.hub.board();
@@ -112,8 +112,8 @@ impl<K: Key> Watch<K> {
         woken.into_iter().map(|(key, woken)| (key, woken.cause)).collect()
     }
 
-    /// Begins a claim from a key: its wakes so far are answered by it. `unwoken` is why, should it
-    /// not be woken. Nothing if the key is not armed, or is being claimed from.
+    /// Begins a claim from a key, which answers all its wakes so far. `unwoken` is the cause if the
+    /// key was not woken. None if the key is not armed or is being claimed from.
     pub fn begin(&mut self, key: &K, unwoken: Cause) -> Option<WokenKey<K>> {
         let claim = self.keys.get_mut(key).filter(|claim| claim.is_none())?;
         *claim = self.hub.board().begin(self.id, key, unwoken);
@@ -121,16 +121,16 @@ impl<K: Key> Watch<K> {
         Some(WokenKey { key: key.clone(), cause: began.cause, since: began.woken_at, stretch: began.stretch() })
     }
 
-    /// Ends the claim from a key. A failed one puts its wake back, a filled one wakes again.
-    /// Answers whether it was a missed wake: work that nothing had announced.
+    /// Ends the claim from a key. A failed one puts its wake back, a filled one wakes the key
+    /// again. Answers whether it found a missed wake: work that nothing had announced.
     pub fn ended(&mut self, key: &K, outcome: Outcome) -> bool {
-        self.end(key, Ended { outcome, announced: false, at: clock::now() })
+        self.end(key, Ended { outcome, followed: false, at: clock::now() })
     }
 
-    /// Ends a claim that searched only where work was announced, in a stretch of which the rest is
-    /// known. A filled one wakes again, in the same stretch.
+    /// Like [`ended`](Self::ended), for a claim that searched the announced places alone. A filled
+    /// one wakes the key again without ending the [`Stretch`].
     pub fn followed(&mut self, key: &K, outcome: Outcome) -> bool {
-        self.end(key, Ended { outcome, announced: true, at: clock::now() })
+        self.end(key, Ended { outcome, followed: true, at: clock::now() })
     }
 
     fn end(&mut self, key: &K, end: Ended) -> bool {

@@ -1,5 +1,5 @@
-//! The hub under every interleaving shuttle finds. A lost wake is a deadlock, and shuttle reports
-//! it.
+//! The hub under every interleaving that shuttle finds. A lost wake is a deadlock, which shuttle
+//! reports.
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \

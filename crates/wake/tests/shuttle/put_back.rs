@@ -9,7 +9,7 @@ use shuttle::thread;
 
 use crate::table::{KEY, Order, Table, schedules};
 
-/// B12: one commit, one ring, as many rows as consumers.
+/// B12: one commit, one wake, as many rows as consumers.
 #[test]
 fn rows_of_one_commit_reach_all_who_want_them() {
     shuttle::check_random(
@@ -30,9 +30,9 @@ fn rows_of_one_commit_reach_all_who_want_them() {
     );
 }
 
-/// B13: a waiter that goes away at any moment of its wait takes no ring with it.
+/// B13: a waiter may go away at any moment of its wait.
 #[test]
-fn a_waiter_that_goes_while_it_is_rung_takes_no_ring_with_it() {
+fn a_waiter_that_goes_while_it_is_woken_takes_no_wake_with_it() {
     shuttle::check_random(
         || {
             let table = Table::new();
@@ -48,8 +48,8 @@ fn a_waiter_that_goes_while_it_is_rung_takes_no_ring_with_it() {
     );
 }
 
-/// It looks once without taking anything, waits a little as `select!` would have it wait, and loses
-/// interest.
+/// Claims once without taking anything, waits a little as a branch of `select!` does, and goes
+/// away.
 fn leave_early(table: &Table) {
     let mut armed = table.hub.arm(KEY).expect("there is room");
     let claim = armed.claim();
@@ -68,9 +68,9 @@ fn is_woken(armed: &mut Armed<u8>) -> bool {
     matches!(pin!(armed.woken()).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(_))
 }
 
-/// B13: a look that fails, and a waiter that goes right after it.
+/// B13: a claim fails, and its waiter goes right after it.
 #[test]
-fn a_look_that_fails_puts_its_ring_back_for_the_others() {
+fn a_claim_that_fails_puts_its_wake_back_for_the_others() {
     shuttle::check_random(
         || {
             let table = Table::new();
@@ -92,10 +92,9 @@ fn a_look_that_fails_puts_its_ring_back_for_the_others() {
     );
 }
 
-/// A failed look holds the row while it runs, as a claim that is rolled back does: whoever looked
-/// meanwhile saw nothing.
+/// A claim that is rolled back holds the row while it runs: other claims see nothing meanwhile.
 #[test]
-fn a_row_that_a_failed_look_gave_back_is_found() {
+fn a_row_that_a_failed_claim_gave_back_is_found() {
     shuttle::check_random(
         || {
             let table = Table::new();
@@ -106,7 +105,7 @@ fn a_row_that_a_failed_look_gave_back_is_found() {
                 let mut armed = fails.hub.arm(KEY).expect("there is room");
                 let claim = armed.claim();
                 let taken = fails.take();
-                *fails.rows.lock().expect("it ends") += taken; // rolled back, and nobody rings for it
+                *fails.rows.lock().expect("it ends") += taken; // rolled back, which wakes no key
                 drop(claim);
             });
             let staying = thread::spawn(move || stays.consume(Order::ArmThenClaim));

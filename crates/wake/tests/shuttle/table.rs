@@ -1,4 +1,4 @@
-//! A queue table in memory, and those who push to it and take from it.
+//! A queue table in memory, its producers and its consumers.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) fn schedules() -> usize {
 pub(crate) enum Order {
     /// As it should be.
     ArmThenClaim,
-    /// As seed 000 did it: whatever commits in between is lost (B1).
+    /// The wrong order: the wake of a commit in between is lost (B1).
     ClaimThenArm,
 }
 
@@ -34,7 +34,7 @@ impl Table {
         Self { rows: Arc::new(Mutex::new(0)), hub }
     }
 
-    /// Commits, then rings: a hint is only ever about what can already be seen.
+    /// Commits, then wakes: a wake is only for rows that can already be seen.
     pub(crate) fn push(&self, rows: usize) {
         *self.rows.lock().expect("it ends") += rows;
         self.hub.wake(&KEY, Cause::Pushed);

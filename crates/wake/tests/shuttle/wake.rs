@@ -1,11 +1,12 @@
-//! Arm, look, wait.
+//! Arm, claim, wait: in this order, no wake is lost.
 
 use shuttle::thread;
 
 use crate::table::{Order, Table, schedules};
 
-/// Two rows, two commits, two consumers: each gets one, or shuttle reports who sleeps for ever.
-fn everybody_is_woken(order: Order) {
+/// Two rows, two commits, two consumers: each gets one, or shuttle reports which one sleeps for
+/// ever.
+fn both_consumers_get_a_row(order: Order) {
     let table = Table::new();
     let mut threads = Vec::new();
     for _ in 0..2 {
@@ -21,19 +22,19 @@ fn everybody_is_woken(order: Order) {
 }
 
 #[test]
-fn no_ring_is_lost_between_look_and_wait() {
-    shuttle::check_random(|| everybody_is_woken(Order::ArmThenClaim), schedules());
+fn no_wake_is_lost_between_claim_and_wait() {
+    shuttle::check_random(|| both_consumers_get_a_row(Order::ArmThenClaim), schedules());
 }
 
 #[test]
-fn a_few_preemptions_lose_no_ring_either() {
-    shuttle::check_pct(|| everybody_is_woken(Order::ArmThenClaim), schedules(), 3);
+fn a_few_preemptions_lose_no_wake_either() {
+    shuttle::check_pct(|| both_consumers_get_a_row(Order::ArmThenClaim), schedules(), 3);
 }
 
-/// B1: the same test catches the seed's order, so it would catch ours.
+/// B1: the same test catches the wrong order.
 #[test]
-fn arming_after_the_look_is_caught() {
-    caught(|| everybody_is_woken(Order::ClaimThenArm));
+fn arming_after_the_claim_is_caught() {
+    caught(|| both_consumers_get_a_row(Order::ClaimThenArm));
 }
 
 fn caught(scenario: impl Fn() + Send + Sync + 'static) {
@@ -43,21 +44,21 @@ fn caught(scenario: impl Fn() + Send + Sync + 'static) {
     assert!(text.contains("deadlock"), "it failed for another reason: {text}");
 }
 
-/// A newcomer that finds a key clean and a ring that makes it dirty: either the newcomer looks, or
-/// it is rung.
+/// A newcomer arms a key known to be empty while a push wakes the key: the newcomer either claims
+/// or is woken.
 #[test]
-fn a_newcomer_that_need_not_look_misses_nothing() {
+fn a_newcomer_that_need_not_claim_misses_nothing() {
     shuttle::check_random(
         || {
             let table = Table::new();
             table.push(1);
-            table.consume(Order::ArmThenClaim); // leaves the key with a filled look: not clean
+            table.consume(Order::ArmThenClaim); // a filled claim: the key is not known to be empty
             let first = table.clone();
-            let looker = thread::spawn(move || first.consume(Order::ArmThenClaim));
+            let first_waiter = thread::spawn(move || first.consume(Order::ArmThenClaim));
             let second = table.clone();
             let newcomer = thread::spawn(move || second.consume(Order::ArmThenClaim));
             table.push(2);
-            looker.join().expect("it ends");
+            first_waiter.join().expect("it ends");
             newcomer.join().expect("it ends");
         },
         schedules(),

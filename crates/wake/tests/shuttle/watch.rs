@@ -10,7 +10,7 @@ use crate::table::{KEY, Order, Table, schedules};
 
 /// Two keys, two commits: the watch sees both, whenever they come.
 #[test]
-fn a_watch_loses_no_ring_of_any_key() {
+fn a_watch_loses_no_wake_of_any_key() {
     shuttle::check_random(
         || {
             let (hub, _runner) = Hub::new(HubOptions::default());
@@ -32,10 +32,10 @@ fn a_watch_loses_no_ring_of_any_key() {
             while taken < 2 {
                 shuttle::future::block_on(watch.woken());
                 for (key, _) in watch.woken_keys() {
-                    watch.look_at(&key, Cause::More).expect("it is armed");
+                    watch.begin(&key, Cause::More).expect("it is armed");
                     let found = std::mem::take(&mut rows.lock().expect("it ends")[key]);
                     taken += found;
-                    watch.result(&key, Outcome::of(found, 10));
+                    watch.ended(&key, Outcome::of(found, 10));
                 }
             }
             for push in pushes {
@@ -46,9 +46,9 @@ fn a_watch_loses_no_ring_of_any_key() {
     );
 }
 
-/// A dispatcher that stops with a ring on its list leaves it to the other waiters of the key.
+/// The wake of a watch that is dropped stays with the other waiters of the key.
 #[test]
-fn a_watch_that_goes_passes_its_rings_on() {
+fn a_watch_that_goes_passes_its_wakes_on() {
     shuttle::check_random(
         || {
             let table = Table::new();

@@ -1,23 +1,23 @@
-//! Those who ask: deadlines, departures, limits, shutdown.
+//! Demands: deadlines, departures, limits, shutdown.
 
 use reveille_wake::{Answer, DispatcherOptions, Patience, Refused};
 
 use crate::rig::{Rig, leases, ms, now, secs, settle};
 
 #[tokio::test(start_paused = true)]
-async fn a_demand_that_will_not_wait_gets_one_look() {
+async fn a_demand_that_will_not_wait_gets_one_round() {
     let rig = Rig::new().await;
     let begun = now();
 
-    assert_eq!(rig.ask_now("mail").await, Answer::Nothing);
+    assert_eq!(rig.request_now("mail").await, Answer::Nothing);
     rig.store.put("mail", [1]); // not announced, and the key is believed to be empty
-    assert_eq!(rig.ask_now("mail").await, Answer::Lease(1));
+    assert_eq!(rig.request_now("mail").await, Answer::Lease(1));
 
-    assert_eq!((now(), rig.store.looks()), (begun, 2));
+    assert_eq!((now(), rig.store.rounds()), (begun, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_fires_while_a_look_hangs() {
+async fn a_deadline_fires_while_a_round_hangs() {
     let rig = Rig::new().await;
     rig.store.stall();
     let begun = now();
@@ -27,9 +27,9 @@ async fn a_deadline_fires_while_a_look_hangs() {
     assert!(now() - begun <= ms(702), "{:?}", now() - begun);
 }
 
-/// B27: the client went away while its claim was under way.
+/// B27: the client goes away while its claim is under way.
 #[tokio::test(start_paused = true)]
-async fn a_lease_for_somebody_who_has_gone_is_released() {
+async fn a_lease_whose_demand_has_gone_is_released() {
     let rig = Rig::new().await;
     rig.store.put("mail", [1]);
     rig.store.stall();
@@ -45,7 +45,7 @@ async fn a_lease_for_somebody_who_has_gone_is_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_for_somebody_who_has_gone_goes_to_the_next_it_suits() {
+async fn a_lease_whose_demand_has_gone_goes_to_the_next_it_suits() {
     let rig = Rig::new().await;
     rig.store.make_transferable();
     rig.store.put("mail", [1]);
@@ -61,9 +61,9 @@ async fn a_lease_for_somebody_who_has_gone_goes_to_the_next_it_suits() {
     assert!(rig.store.released().is_empty());
 }
 
-/// The answer was given, and the client left before it took it.
+/// The answer was given, and the client goes before it takes it.
 #[tokio::test(start_paused = true)]
-async fn an_answer_nobody_took_is_released() {
+async fn an_answer_that_was_not_taken_is_released() {
     let rig = Rig::new().await;
     let ticket = rig.request("mail", secs(60));
     settle().await;
@@ -80,7 +80,7 @@ async fn an_answer_nobody_took_is_released() {
 async fn a_demand_may_wait_under_several_keys() {
     let rig = Rig::new().await;
     let patience = Patience::Until(now() + secs(60));
-    let ticket = rig.door.request(["mail", "letters", "parcels"], (), patience).unwrap();
+    let ticket = rig.handle.request(["mail", "letters", "parcels"], (), patience).unwrap();
     settle().await;
 
     rig.push("parcels", [3]);
@@ -88,39 +88,39 @@ async fn a_demand_may_wait_under_several_keys() {
     assert_eq!(ticket.await, Answer::Lease(3));
 }
 
-/// Rounds of two: those a look had no room for are answered by it too if there is nothing, and
-/// looked for if there is more.
+/// Rounds of two: the demands that a round has no room for are answered by it too if it is empty,
+/// and get another round if there is more.
 #[tokio::test(start_paused = true)]
 async fn demands_that_will_not_wait_are_all_answered_however_small_the_round() {
     let rig = Rig::with(DispatcherOptions::default().max_round(2), true).await;
-    let asks = || (0..7).map(|_| rig.ask_now("mail")).collect::<Vec<_>>();
+    let tickets = || (0..7).map(|_| rig.request_now("mail")).collect::<Vec<_>>();
 
-    for ticket in asks() {
+    for ticket in tickets() {
         assert_eq!(ticket.await, Answer::Nothing);
     }
-    assert_eq!(rig.store.looks(), 1);
+    assert_eq!(rig.store.rounds(), 1);
 
     rig.store.put("mail", 0..5);
     let mut answers = Vec::new();
-    for ticket in asks() {
+    for ticket in tickets() {
         answers.push(ticket.await);
     }
     assert_eq!(leases(answers), [0, 1, 2, 3, 4]);
-    assert_eq!(rig.store.looks(), 1 + 3);
+    assert_eq!(rig.store.rounds(), 1 + 3);
 }
 
-/// It came while a look at one of its keys was being prepared; "nothing" must be about all of them.
+/// It comes while a round for one of its keys is being prepared; "nothing" must be about all keys.
 #[tokio::test(start_paused = true)]
-async fn a_demand_that_will_not_wait_is_looked_for_under_all_its_keys() {
+async fn a_demand_that_will_not_wait_is_claimed_for_under_all_its_keys() {
     let rig = Rig::new().await;
     let _waits = rig.request("mail", secs(60));
     settle().await;
     rig.store.stall();
     rig.hub.wake(&"mail", reveille_wake::Cause::Notified);
     settle().await;
-    rig.hub.wake(&"mail", reveille_wake::Cause::Notified); // the next look is called for before the demand is known
+    rig.hub.wake(&"mail", reveille_wake::Cause::Notified); // the next round is needed before the demand is known
     rig.store.put("parcels", [3]);
-    let ticket = rig.door.request(["mail", "parcels"], (), Patience::Now).unwrap();
+    let ticket = rig.handle.request(["mail", "parcels"], (), Patience::Now).unwrap();
 
     rig.store.go_on();
 
@@ -133,14 +133,14 @@ async fn limits_are_answered_with_values() {
     let _first = rig.request("mail", secs(60));
     let _second = rig.request("mail", secs(60));
 
-    assert_eq!(rig.door.request(["mail"], (), Patience::Now).unwrap_err(), Refused::Waiters { limit: 2 });
+    assert_eq!(rig.handle.request(["mail"], (), Patience::Now).unwrap_err(), Refused::Waiters { limit: 2 });
     let no_keys: [&str; 0] = [];
-    assert_eq!(rig.door.request(no_keys, (), Patience::Now).unwrap_err(), Refused::KeysOfDemand { limit: 256 });
+    assert_eq!(rig.handle.request(no_keys, (), Patience::Now).unwrap_err(), Refused::KeysOfDemand { limit: 256 });
     assert_eq!(rig.counters.refused(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_answers_everybody_and_gives_back_what_the_last_look_brought() {
+async fn shutdown_answers_every_demand_and_gives_back_what_the_last_round_claimed() {
     let mut rig = Rig::new().await;
     rig.store.put("mail", [1]);
     rig.store.stall();
@@ -149,7 +149,7 @@ async fn shutdown_answers_everybody_and_gives_back_what_the_last_look_brought() 
 
     rig.stop();
     assert_eq!(ticket.await, Answer::Closed);
-    assert_eq!(rig.door.request(["mail"], (), Patience::Now).unwrap_err(), Refused::Closed);
+    assert_eq!(rig.handle.request(["mail"], (), Patience::Now).unwrap_err(), Refused::Closed);
     rig.store.go_on();
     rig.tasks.join_next().await.unwrap().unwrap();
 
@@ -157,7 +157,7 @@ async fn shutdown_answers_everybody_and_gives_back_what_the_last_look_brought() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dispatcher_that_dies_leaves_nobody_waiting() {
+async fn a_dispatcher_that_dies_leaves_no_demand_waiting() {
     let mut rig = Rig::new().await;
     let ticket = rig.request("mail", secs(60));
     settle().await;

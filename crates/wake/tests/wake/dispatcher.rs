@@ -1,4 +1,4 @@
-//! The loop: rings, looks, dues, failures.
+//! The loop of a dispatcher: wakes, claim rounds, due times, failures.
 
 use reveille_wake::{Answer, Cause, DispatcherOptions, FallbackCause, Link, Outcome, PollMode};
 
@@ -13,25 +13,25 @@ async fn a_push_wakes_a_waiting_demand() {
     rig.push("mail", [1]);
 
     assert_eq!(ticket.await, Answer::Lease(1));
-    assert_eq!(rig.store.looks_of("mail").last().unwrap().1, Cause::Pushed);
+    assert_eq!(rig.store.rounds_of("mail").last().unwrap().1, Cause::Pushed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_push_costs_one_look_for_any_number_of_demands() {
+async fn one_push_costs_one_round_for_any_number_of_demands() {
     let rig = Rig::new().await;
     let tickets: Vec<_> = (0..64).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
-    let before = rig.store.looks();
+    let before = rig.store.rounds();
 
     rig.push("mail", [1]);
     settle().await;
 
-    assert_eq!((before, rig.store.looks()), (1, 2));
-    assert_eq!(rig.door.demands(), 64, "63 wait, one has an answer it has not taken");
+    assert_eq!((before, rig.store.rounds()), (1, 2));
+    assert_eq!(rig.handle.demands(), 64, "63 wait, one has an answer it has not taken");
     drop(tickets);
 }
 
-/// B12, B18: a hundred rows, one ring, rounds of ten: the loop goes on until the look is
+/// B12, B18: a hundred rows, one wake, rounds of ten: the loop goes on until a round is
 /// under-filled.
 #[tokio::test(start_paused = true)]
 async fn rows_of_one_commit_reach_as_many_demands_as_want_them() {
@@ -50,9 +50,9 @@ async fn rows_of_one_commit_reach_as_many_demands_as_want_them() {
     assert_eq!(now(), begun);
 }
 
-/// B2: the ring came after the look's snapshot.
+/// B2: the wake came after the snapshot of the claim.
 #[tokio::test(start_paused = true)]
-async fn a_ring_during_a_look_forces_one_more_look() {
+async fn a_wake_during_a_round_forces_one_more_round() {
     let rig = Rig::new().await;
     rig.store.stall();
     let ticket = rig.request("mail", secs(60));
@@ -62,12 +62,12 @@ async fn a_ring_during_a_look_forces_one_more_look() {
     rig.store.go_on();
 
     assert_eq!(ticket.await, Answer::Lease(1));
-    assert_eq!(rig.store.looks(), 2);
+    assert_eq!(rig.store.rounds(), 2);
 }
 
-/// A demand that comes while a look runs whose snapshot may be older than its work.
+/// The snapshot of a round may be older than the work of a demand that comes during it.
 #[tokio::test(start_paused = true)]
-async fn a_demand_that_comes_during_a_look_is_looked_for() {
+async fn a_demand_that_comes_during_a_round_is_in_the_next() {
     let rig = Rig::with(DispatcherOptions::default(), false).await;
     rig.store.stall();
     let first = rig.request("mail", secs(60));
@@ -95,7 +95,7 @@ async fn a_due_row_is_handed_out_at_its_time() {
 
 /// B4, B5: several timers, and an unrelated success between them.
 #[tokio::test(start_paused = true)]
-async fn every_due_is_handed_out_at_its_own_time() {
+async fn every_due_row_is_handed_out_at_its_own_time() {
     let rig = Rig::new().await;
     let begun = now();
     for (row, at) in [(1, 2000), (2, 5000), (3, 5500)] {
@@ -111,9 +111,9 @@ async fn every_due_is_handed_out_at_its_own_time() {
     }
 }
 
-/// A due that finds the row moved is armed again, by what the look says.
+/// A due time that finds the row postponed is armed again, with the due time that the round found.
 #[tokio::test(start_paused = true)]
-async fn a_due_that_finds_nothing_is_armed_again() {
+async fn a_due_time_that_finds_nothing_is_armed_again() {
     let rig = Rig::new().await;
     let begun = now();
     let ticket = rig.request("mail", secs(60));
@@ -126,25 +126,25 @@ async fn a_due_that_finds_nothing_is_armed_again() {
     assert!(now() - begun <= ms(3003), "{:?}", now() - begun);
 }
 
-/// B13: an error does not eat the ring, and does not spin.
+/// B13: an error loses no wake, and the loop does not spin.
 #[tokio::test(start_paused = true)]
-async fn failed_looks_are_repeated_at_the_watchful_pace_until_they_succeed() {
+async fn failed_rounds_are_repeated_by_fallback_polling_until_they_succeed() {
     let rig = Rig::new().await;
     let ticket = rig.request("mail", secs(60));
     settle().await;
     rig.store.fail(true);
     rig.push("mail", [1]);
     settle().await;
-    assert!(matches!(rig.door.poll_mode(), PollMode::Fallback { because: FallbackCause::RoundFailed, .. }));
+    assert!(matches!(rig.handle.poll_mode(), PollMode::Fallback { because: FallbackCause::RoundFailed, .. }));
     tokio::time::advance(secs(0)).await;
-    let before = rig.store.looks();
+    let before = rig.store.rounds();
     let begun = now();
     while now() - begun < secs(10) {
         tokio::time::advance(ms(5)).await;
         settle().await;
     }
-    let looks = rig.store.looks() - before;
-    assert!((15..=60).contains(&looks), "{looks} looks in ten seconds");
+    let rounds = rig.store.rounds() - before;
+    assert!((15..=60).contains(&rounds), "{rounds} rounds in ten seconds");
 
     rig.store.fail(false);
 
@@ -152,28 +152,28 @@ async fn failed_looks_are_repeated_at_the_watchful_pace_until_they_succeed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_demand_whose_looks_all_failed_is_told_so() {
+async fn a_demand_whose_rounds_all_failed_is_answered_failed() {
     let rig = Rig::new().await;
     rig.store.fail(true);
 
     assert_eq!(rig.request("mail", secs(2)).await, Answer::Failed);
-    assert_eq!(rig.ask_now("mail").await, Answer::Failed);
+    assert_eq!(rig.request_now("mail").await, Answer::Failed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_hangs_is_given_up() {
+async fn a_round_that_hangs_is_given_up() {
     let rig = Rig::with(DispatcherOptions::default().round_timeout(secs(5)), true).await;
     rig.store.stall();
     let begun = now();
 
-    assert_eq!(rig.ask_now("mail").await, Answer::Failed);
+    assert_eq!(rig.request_now("mail").await, Answer::Failed);
 
     assert_eq!((now() - begun).as_secs(), 5);
 }
 
-/// B20: somebody else holds the row and gives it back without a word.
+/// B20: another claim holds the row and gives it back without a wake.
 #[tokio::test(start_paused = true)]
-async fn a_contended_key_is_looked_at_again_soon() {
+async fn a_contended_key_is_claimed_from_again_soon() {
     let rig = Rig::new().await;
     rig.store.put("mail", [1]);
     rig.store.hold("mail");
@@ -187,9 +187,9 @@ async fn a_contended_key_is_looked_at_again_soon() {
     assert!(now() - begun <= ms(15), "{:?}", now() - begun);
 }
 
-/// B3: the watchful pace leaves an empty key alone for longer and longer; a ring does not care.
+/// B3: fallback polling leaves an empty key alone for longer and longer, until it is woken.
 #[tokio::test(start_paused = true)]
-async fn a_ring_beats_the_back_off() {
+async fn a_wake_beats_the_back_off() {
     let rig = Rig::with(DispatcherOptions::default(), false).await;
     let ticket = rig.request("mail", secs(600));
     settle().await;
@@ -205,9 +205,9 @@ async fn a_ring_beats_the_back_off() {
     assert_eq!(now(), begun);
 }
 
-/// Forged notifications: whatever arrives, looks per second are bounded.
+/// However many notifications are forged, rounds per second are bounded.
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_hints_buys_a_bounded_number_of_looks() {
+async fn a_flood_of_hints_causes_a_bounded_number_of_rounds() {
     let rig = Rig::new().await;
     let ticket = rig.request("mail", secs(60));
     settle().await;
@@ -216,8 +216,8 @@ async fn a_flood_of_hints_buys_a_bounded_number_of_looks() {
         settle().await;
         tokio::time::advance(ms(1)).await;
     }
-    let looks = rig.store.looks();
-    assert!(looks <= 220, "{looks} looks in one second");
+    let rounds = rig.store.rounds();
+    assert!(rounds <= 220, "{rounds} rounds in one second");
 
     rig.push("mail", [1]);
 
@@ -225,18 +225,18 @@ async fn a_flood_of_hints_buys_a_bounded_number_of_looks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_link_is_lost_unannounced_work_is_found_by_watching() {
+async fn while_the_link_is_lost_unannounced_work_is_found_by_polling() {
     let rig = Rig::new().await;
     let ticket = rig.request("mail", secs(60));
     settle().await;
     rig.hub.set_link(Link::Lost { since: now(), attempts: 0 });
     settle().await;
-    assert!(matches!(rig.door.poll_mode(), PollMode::Fallback { because: FallbackCause::LinkLost, .. }));
+    assert!(matches!(rig.handle.poll_mode(), PollMode::Fallback { because: FallbackCause::LinkLost, .. }));
     tokio::time::advance(secs(5)).await;
     settle().await;
     let begun = now();
 
-    rig.store.put("mail", [1]); // nobody rings
+    rig.store.put("mail", [1]); // no wake
 
     assert_eq!(ticket.await, Answer::Lease(1));
     assert!(now() - begun <= ms(1600), "{:?}", now() - begun);
@@ -244,7 +244,7 @@ async fn while_the_link_is_lost_unannounced_work_is_found_by_watching() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_reconnect_everything_is_looked_at_and_the_long_pace_returns() {
+async fn after_a_reconnect_every_key_is_claimed_from_and_fallback_polling_ends() {
     let rig = Rig::new().await;
     let ticket = rig.request("mail", secs(600));
     settle().await;
@@ -253,19 +253,18 @@ async fn after_a_reconnect_everything_is_looked_at_and_the_long_pace_returns() {
 
     rig.hub.set_link(proven());
     settle().await;
-    assert_eq!(rig.store.looks_of("mail").last().unwrap().1, Cause::Reconnected);
+    assert_eq!(rig.store.rounds_of("mail").last().unwrap().1, Cause::Reconnected);
     for _ in 0..1500 {
         tokio::time::advance(ms(10)).await;
         settle().await;
     }
 
-    assert_eq!(rig.door.poll_mode(), PollMode::Long);
+    assert_eq!(rig.handle.poll_mode(), PollMode::Long);
     assert_eq!(rig.counters.rounds(Outcome::Failed), 0);
     drop(ticket);
 }
 
-/// B15: one link, several dispatchers, all of them learn of its loss. B14: and each has its own
-/// pace.
+/// B15: several dispatchers learn of the loss of one link. B14: each has its own poll mode.
 #[tokio::test(start_paused = true)]
 async fn a_lost_link_is_seen_by_every_dispatcher() {
     let first = Rig::new().await;
@@ -278,5 +277,5 @@ async fn a_lost_link_is_seen_by_every_dispatcher() {
     first.hub.set_link(Link::Stalled { since: now() });
     settle().await;
 
-    assert!(first.door.poll_mode().is_fallback() && second.poll_mode().is_fallback());
+    assert!(first.handle.poll_mode().is_fallback() && second.poll_mode().is_fallback());
 }

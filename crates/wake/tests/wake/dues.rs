@@ -1,4 +1,4 @@
-//! The set of coming dues, as a plain struct.
+//! The set of due times, as a plain struct.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::rig::secs;
 
 const SOURCES: [DueSource; 4] = [DueSource::Round, DueSource::Heartbeat, DueSource::Announced, DueSource::Lease];
 
-/// B4: in seed 000 nothing after the first timer was ever set.
+/// B4: no timer after the first was ever set.
 #[test]
 fn every_timer_works_not_only_the_first() {
     let start = Instant::now();
@@ -23,7 +23,7 @@ fn every_timer_works_not_only_the_first() {
     }
 }
 
-/// B5: seed 001 kept the earlier of two and forgot the later.
+/// B5: of two timers the later was forgotten.
 #[test]
 fn the_later_of_two_timers_is_kept() {
     let start = Instant::now();
@@ -36,7 +36,7 @@ fn the_later_of_two_timers_is_kept() {
     assert_eq!(dues.next(), Some(start + secs(5)));
 }
 
-/// B5: what one source says about one key touches nothing else.
+/// B5: a source replaces only its own due time of one key.
 #[test]
 fn replacing_one_leaves_the_others() {
     let start = Instant::now();
@@ -52,7 +52,7 @@ fn replacing_one_leaves_the_others() {
 }
 
 #[test]
-fn what_does_not_fit_is_a_ring_for_everything() {
+fn a_due_time_that_does_not_fit_wakes_every_key() {
     let start = Instant::now();
     let mut dues = Dues::new(2);
     for n in [30, 10, 20, 40] {
@@ -88,7 +88,7 @@ proptest! {
 
     /// Against a plain list: nothing early, nothing lost, the next is the earliest.
     #[test]
-    fn dues_are_a_sorted_list(steps in proptest::collection::vec(step(), 1..80)) {
+    fn due_times_are_a_sorted_list(steps in proptest::collection::vec(step(), 1..80)) {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let mut dues = Dues::new(1000);
@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// However small the room: by the time of any instant put in, it or everything has been rung.
+    /// However small the limit: at each instant that was put in, its key or every key is woken.
     #[test]
     fn a_bound_makes_nothing_late(instants in proptest::collection::vec(0_u64..1000, 1..40), limit in 1_usize..5) {
         let start = Instant::now();

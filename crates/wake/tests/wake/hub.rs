@@ -1,4 +1,4 @@
-//! Rings, waiters, limits.
+//! Wakes, waiters and limits of a hub.
 
 use reveille_wake::{Armed, Cause, Hub, HubOptions, Outcome, Refused, Waited};
 
@@ -10,7 +10,7 @@ fn hub() -> Hub<&'static str> {
     hub
 }
 
-/// Armed, looked at, empty: ready to sleep.
+/// A waiter whose claim was empty: ready to sleep.
 pub(crate) fn waiter(hub: &Hub<&'static str>) -> Armed<&'static str> {
     let mut armed = hub.arm("mail").expect("there is room");
     armed.claim().found(Outcome::Empty);
@@ -18,7 +18,7 @@ pub(crate) fn waiter(hub: &Hub<&'static str>) -> Armed<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_looks_before_it_can_sleep() {
+async fn a_waiter_claims_before_it_can_sleep() {
     let mut armed = hub().arm("mail").unwrap();
 
     assert!(armed.must_claim());
@@ -27,7 +27,7 @@ async fn a_waiter_looks_before_it_can_sleep() {
 
 /// B1.
 #[tokio::test(start_paused = true)]
-async fn a_ring_between_look_and_wait_is_kept() {
+async fn a_wake_between_claim_and_wait_is_kept() {
     let hub = hub();
     let mut armed = waiter(&hub);
 
@@ -38,7 +38,7 @@ async fn a_ring_between_look_and_wait_is_kept() {
 
 /// B2.
 #[tokio::test(start_paused = true)]
-async fn a_ring_during_a_look_asks_for_another() {
+async fn a_wake_during_a_claim_asks_for_another() {
     let hub = hub();
     let mut armed = hub.arm("mail").unwrap();
 
@@ -50,16 +50,16 @@ async fn a_ring_during_a_look_asks_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_forgotten_is_looked_at_by_whoever_comes_next_unless_somebody_waits_for_it() {
+async fn a_forgotten_key_is_claimed_from_again_and_a_key_with_waiters_is_not_forgotten() {
     let hub = hub();
     let armed = waiter(&hub);
 
-    assert!(!hub.forget(&"mail"), "somebody waits for it");
+    assert!(!hub.forget(&"mail"), "a waiter waits for it");
     assert!(hub.is_known_empty(&"mail"));
     drop(armed);
     assert!(hub.is_known_empty(&"mail"), "it outlives its waiter");
 
-    assert!(hub.forget(&"mail") && hub.forget(&"never heard of"));
+    assert!(hub.forget(&"mail") && hub.forget(&"unknown"));
     assert!(!hub.is_known_empty(&"mail"));
     assert_eq!(hub.keys(), 0);
 
@@ -69,7 +69,7 @@ async fn a_key_that_is_forgotten_is_looked_at_by_whoever_comes_next_unless_someb
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ring_for_another_key_wakes_nobody() {
+async fn a_wake_of_another_key_wakes_no_waiter() {
     let hub = hub();
     let mut armed = waiter(&hub);
 
@@ -90,9 +90,9 @@ async fn a_wait_ends_at_its_time() {
     assert_eq!(armed.claim().cause(), Cause::Fallback);
 }
 
-/// B10: a thousand hints for one busy waiter are one look, not a thousand stale tokens.
+/// B10: a thousand hints for one busy waiter cause one claim, not a thousand stale tokens.
 #[tokio::test(start_paused = true)]
-async fn many_rings_ask_for_one_look() {
+async fn many_wakes_ask_for_one_claim() {
     let hub = hub();
     let mut armed = waiter(&hub);
     for _ in 0..1000 {
@@ -105,9 +105,9 @@ async fn many_rings_ask_for_one_look() {
     assert_eq!(armed.wait(now() + secs(1)).await, Waited::TimedOut);
 }
 
-/// B15: meant for everybody, seen by everybody.
+/// B15: every waiter sees a wake that is for all.
 #[tokio::test(start_paused = true)]
-async fn ring_all_reaches_every_waited_key() {
+async fn wake_all_reaches_every_waited_key() {
     let hub = hub();
     let mut mail = waiter(&hub);
     let mut letters = hub.arm("letters").unwrap();
@@ -120,7 +120,7 @@ async fn ring_all_reaches_every_waited_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ring_wakes_everybody_once() {
+async fn a_wake_reaches_every_waiter_once() {
     let hub = hub();
     let mut waiters = [waiter(&hub), waiter(&hub), waiter(&hub)];
 
@@ -134,7 +134,7 @@ async fn a_ring_wakes_everybody_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rings_for_unknown_keys_leave_no_trace() {
+async fn wakes_of_unknown_keys_leave_no_trace() {
     let (hub, _runner) = Hub::new(HubOptions::default());
 
     for key in 0..10_000_u32 {

@@ -1,8 +1,8 @@
 //! The wake engine without a database: every race and every clock rule that can be shown in one
 //! process.
 //!
-//! Time is tokio's paused clock. The names B1 to B20 are the failures of the seeds in
-//! `research/reliability.md`.
+//! Time is tokio's paused clock. B1 to B27 number the ways in which earlier designs lost or delayed
+//! work; the comment at each number says how.
 #![cfg(not(shuttle))]
 
 mod backoff;

@@ -1,4 +1,4 @@
-//! What is told, and when work counts as missed.
+//! What is observed, and when a wake counts as missed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn names_are_distinct() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_found_by_a_fallback_look_is_a_missed_wake() {
+async fn work_found_by_a_fallback_round_is_a_missed_wake() {
     let counters = Arc::new(Counters::default());
     let (hub, _runner) = Hub::new(HubOptions::default().observer(counters.clone()));
     let mut armed = hub.arm("mail").unwrap();
@@ -29,7 +29,7 @@ async fn work_found_by_a_fallback_look_is_a_missed_wake() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ring_during_the_fallback_look_announced_the_work_after_all() {
+async fn a_wake_during_the_fallback_round_announced_the_work_after_all() {
     let counters = Arc::new(Counters::default());
     let (hub, _runner) = Hub::new(HubOptions::default().observer(counters.clone()));
     let mut armed = hub.arm("mail").unwrap();
@@ -44,10 +44,10 @@ async fn a_ring_during_the_fallback_look_announced_the_work_after_all() {
 }
 
 #[test]
-fn an_observer_may_ring() {
+fn an_observer_may_wake() {
     let (other, _runner) = Hub::new(HubOptions::default());
-    let rings = other.clone();
-    let observer = Arc::new(move |_: &reveille_wake::Event| rings.wake(&1, Cause::Notified));
+    let woken = other.clone();
+    let observer = Arc::new(move |_: &reveille_wake::Event| woken.wake(&1, Cause::Notified));
     let (hub, _runner) = Hub::new(HubOptions::default().observer(observer));
     let _armed = other.arm(1).unwrap();
 

@@ -11,17 +11,17 @@ async fn broadcast() -> Rig {
 /// The sizes of the rounds that one row costs while eight demands wait.
 async fn rounds_for_one_row(policy: Policy) -> Vec<usize> {
     let rig = Rig::with(DispatcherOptions::default().policy(policy), true).await;
-    assert_eq!(rig.ask_now("mail").await, Answer::Nothing); // the key is known to be empty
+    assert_eq!(rig.request_now("mail").await, Answer::Nothing); // the key is known to be empty
     let _tickets: Vec<_> = (0..8).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
-    let before = rig.store.looks();
+    let before = rig.store.rounds();
 
     rig.push("mail", [1]);
     settle().await;
 
     assert_eq!(before, 1);
-    assert!(rig.store.looks_of("mail")[1..].iter().all(|(_, cause)| *cause == Cause::Pushed || *cause == Cause::More));
-    rig.store.waiting().split_off(before)
+    assert!(rig.store.rounds_of("mail")[1..].iter().all(|(_, cause)| *cause == Cause::Pushed || *cause == Cause::More));
+    rig.store.round_sizes().split_off(before)
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,12 +50,12 @@ async fn with_broadcast_rows_of_one_commit_reach_as_many_demands_as_want_them() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_broadcast_a_ring_during_an_attempt_makes_everybody_try_again() {
+async fn with_broadcast_a_wake_during_an_attempt_makes_every_demand_try_again() {
     let rig = broadcast().await;
-    assert_eq!(rig.ask_now("mail").await, Answer::Nothing);
+    assert_eq!(rig.request_now("mail").await, Answer::Nothing);
     let _tickets: Vec<_> = (0..3).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
-    let before = rig.store.looks();
+    let before = rig.store.rounds();
     rig.store.stall();
     rig.hub.wake(&"mail", Cause::Notified);
     settle().await;
@@ -64,7 +64,7 @@ async fn with_broadcast_a_ring_during_an_attempt_makes_everybody_try_again() {
     rig.store.go_on();
     settle().await;
 
-    assert_eq!(rig.store.looks() - before, 4, "the first tries twice, the others once after the second ring");
+    assert_eq!(rig.store.rounds() - before, 4, "the first tries twice, the others once after the second wake");
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,9 +81,9 @@ async fn with_broadcast_a_failed_attempt_is_made_again() {
     assert_eq!((first.await, second.await), (Answer::Lease(1), Answer::Lease(2)));
 }
 
-/// The rows of other demands wait no longer than one attempt each, however often one key is rung.
+/// The rows of other demands wait no longer than one attempt each, however often one key is woken.
 #[tokio::test(start_paused = true)]
-async fn with_broadcast_a_key_rung_without_a_pause_keeps_no_other_waiting() {
+async fn with_broadcast_a_key_woken_without_a_pause_keeps_no_other_waiting() {
     let rig = broadcast().await;
     let _flooded: Vec<_> = (0..8).map(|_| rig.request("mail", secs(600))).collect();
     let other = rig.request("letters", secs(600));
@@ -100,7 +100,7 @@ async fn with_broadcast_a_key_rung_without_a_pause_keeps_no_other_waiting() {
     };
     let answer = tokio::select! {
         answer = other => answer,
-        () = flood => unreachable!("it rings for ever"),
+        () = flood => unreachable!("it goes on for ever"),
     };
 
     assert_eq!(answer, Answer::Lease(7));
@@ -108,7 +108,7 @@ async fn with_broadcast_a_key_rung_without_a_pause_keeps_no_other_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_broadcast_a_flood_of_hints_buys_a_bounded_number_of_looks() {
+async fn with_broadcast_a_flood_of_hints_causes_a_bounded_number_of_rounds() {
     let rig = broadcast().await;
     let _tickets: Vec<_> = (0..20).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
@@ -119,8 +119,8 @@ async fn with_broadcast_a_flood_of_hints_buys_a_bounded_number_of_looks() {
         tokio::time::advance(ms(1)).await;
     }
 
-    let looks = rig.store.looks();
-    assert!(looks <= 240, "{looks} looks in one second");
+    let rounds = rig.store.rounds();
+    assert!(rounds <= 240, "{rounds} rounds in one second");
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +129,7 @@ async fn with_broadcast_demands_that_will_not_wait_are_all_answered() {
     let _waiting = rig.request("mail", secs(60));
     settle().await;
     rig.push("mail", 0..3);
-    let tickets: Vec<_> = (0..5).map(|_| rig.ask_now("mail")).collect();
+    let tickets: Vec<_> = (0..5).map(|_| rig.request_now("mail")).collect();
 
     let mut answers = Vec::new();
     for ticket in tickets {
@@ -140,7 +140,7 @@ async fn with_broadcast_demands_that_will_not_wait_are_all_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_broadcast_dues_come_at_their_time_and_polling_finds_what_nobody_announced() {
+async fn with_broadcast_due_rows_come_at_their_time_and_polling_finds_unannounced_work() {
     let rig = broadcast().await;
     rig.store.put_later("mail", 1, ms(5250));
     let begun = now();
@@ -152,7 +152,7 @@ async fn with_broadcast_dues_come_at_their_time_and_polling_finds_what_nobody_an
     settle().await;
     rig.hub.set_link(Link::Lost { since: now(), attempts: 0 });
     settle().await;
-    rig.store.put("mail", [2]); // nobody rings
+    rig.store.put("mail", [2]); // no wake
 
     assert_eq!(ticket.await, Answer::Lease(2));
 }
@@ -161,10 +161,10 @@ async fn with_broadcast_dues_come_at_their_time_and_polling_finds_what_nobody_an
 #[tokio::test(start_paused = true)]
 async fn with_broadcast_a_demand_that_goes_makes_no_attempt() {
     let rig = broadcast().await;
-    assert_eq!(rig.ask_now("mail").await, Answer::Nothing);
+    assert_eq!(rig.request_now("mail").await, Answer::Nothing);
     let tickets: Vec<_> = (0..3).map(|_| rig.request("mail", secs(60))).collect();
     settle().await;
-    let before = rig.store.looks();
+    let before = rig.store.rounds();
     rig.store.stall();
     rig.hub.wake(&"mail", Cause::Notified);
     settle().await;
@@ -173,6 +173,6 @@ async fn with_broadcast_a_demand_that_goes_makes_no_attempt() {
     rig.store.go_on();
     settle().await;
 
-    assert_eq!(rig.store.looks() - before, 1);
-    assert_eq!(rig.door.demands(), 0);
+    assert_eq!(rig.store.rounds() - before, 1);
+    assert_eq!(rig.handle.demands(), 0);
 }

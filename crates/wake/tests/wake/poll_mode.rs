@@ -1,4 +1,4 @@
-//! Long and watchful, as a plain struct.
+//! The poll mode, as a plain struct.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ fn because(poll_mode: &PollModeState) -> Option<FallbackCause> {
 }
 
 #[test]
-fn start_up_watchfulness_ends_with_the_first_echo() {
+fn fallback_polling_at_start_up_ends_with_the_first_echo() {
     let start = Instant::now();
     let mut poll_mode = PollModeState::new(PollModeOptions::DEFAULT, Link::Connecting { attempts: 0 }, start);
     assert_eq!(because(&poll_mode), Some(FallbackCause::Started));
@@ -37,7 +37,7 @@ fn start_up_watchfulness_ends_with_the_first_echo() {
     assert_eq!((change.from.is_fallback(), change.to), (true, PollMode::Long));
 }
 
-/// Zero times any factor is zero: the watch over a lost link would be a loop without a pause.
+/// Zero times any factor is zero: polling would be a loop without a pause.
 #[test]
 fn a_shortest_interval_of_zero_pauses_and_grows_all_the_same() {
     let start = Instant::now();
@@ -54,7 +54,7 @@ fn a_shortest_interval_of_zero_pauses_and_grows_all_the_same() {
 }
 
 #[test]
-fn a_lost_link_is_watched_for_a_minimum_time_and_some_empty_looks() {
+fn a_lost_link_is_polled_for_a_minimum_time_and_some_empty_rounds() {
     let start = Instant::now();
     let mut poll_mode = PollModeState::new(PollModeOptions::DEFAULT, proven(start), start);
 
@@ -72,7 +72,7 @@ fn a_lost_link_is_watched_for_a_minimum_time_and_some_empty_looks() {
 }
 
 #[test]
-fn while_the_link_is_lost_the_watch_goes_on() {
+fn while_the_link_is_lost_fallback_polling_goes_on() {
     let start = Instant::now();
     let mut poll_mode = PollModeState::new(PollModeOptions::DEFAULT, proven(start), start);
     poll_mode.follow(lost(start), start);
@@ -85,7 +85,7 @@ fn while_the_link_is_lost_the_watch_goes_on() {
 }
 
 #[test]
-fn a_failed_look_is_watched_and_starts_the_count_again() {
+fn a_failed_round_begins_fallback_polling_and_starts_the_count_again() {
     let start = Instant::now();
     let mut poll_mode = PollModeState::new(PollModeOptions::DEFAULT, proven(start), start);
 
@@ -99,12 +99,12 @@ fn a_failed_look_is_watched_and_starts_the_count_again() {
         poll_mode.round_ended(Outcome::Empty, start + secs(25));
     }
 
-    assert!(poll_mode.mode().is_fallback(), "the minimum time began anew");
+    assert!(poll_mode.mode().is_fallback(), "the minimum time began again");
     assert!(poll_mode.round_ended(Outcome::Empty, start + secs(30)).is_some());
 }
 
 #[test]
-fn looks_that_find_work_start_the_count_again() {
+fn rounds_that_find_work_start_the_count_again() {
     let start = Instant::now();
     let mut poll_mode = PollModeState::new(PollModeOptions::DEFAULT, proven(start), start);
     poll_mode.round_ended(Outcome::Failed, start);
@@ -120,7 +120,7 @@ fn looks_that_find_work_start_the_count_again() {
 }
 
 #[test]
-fn a_ring_that_nobody_took_in_time_is_watched() {
+fn a_wake_that_was_not_claimed_for_in_time_begins_fallback_polling() {
     let start = Instant::now();
     let mut poll_mode = PollModeState::new(PollModeOptions::DEFAULT, proven(start), start);
 
@@ -129,31 +129,30 @@ fn a_ring_that_nobody_took_in_time_is_watched() {
     assert_eq!(because(&poll_mode), Some(FallbackCause::Undelivered));
 }
 
-/// B9: what the seed did after every hint, every timer and every fallback look, the default does
-/// not.
+/// B9: with the default set of causes a process is idle between hints.
 #[test]
-fn hints_timers_and_fallback_looks_are_no_reason_unless_asked_for() {
+fn hints_timers_and_fallback_rounds_are_no_reason_unless_chosen() {
     let start = Instant::now();
     for cause in [FallbackCause::Notified, FallbackCause::DueCame, FallbackCause::Fallback] {
-        let mut ours = PollModeState::new(PollModeOptions::DEFAULT, proven(start), start);
-        let mut seed = PollModeState::new(SEED_001, proven(start), start);
+        let mut default = PollModeState::new(PollModeOptions::DEFAULT, proven(start), start);
+        let mut chosen = PollModeState::new(SEED_001, proven(start), start);
 
-        assert!(ours.note(cause, start).is_none());
-        assert!(seed.note(cause, start).is_some());
+        assert!(default.note(cause, start).is_none());
+        assert!(chosen.note(cause, start).is_some());
     }
 }
 
 #[test]
-fn the_seeds_table_is_whole() {
+fn the_earlier_set_of_causes_is_whole() {
     use FallbackCause::{DueCame, Fallback, LinkLost, Notified, RoundFailed, Undelivered};
     for cause in [Notified, DueCame, Fallback, LinkLost, RoundFailed, Undelivered] {
         assert!(FallbackCauses::SEED_001.contains(cause), "{cause:?}");
     }
 }
 
-/// B14: two dispatchers on one thread, two paces.
+/// B14: two dispatchers on one thread have a poll mode each.
 #[test]
-fn a_pace_belongs_to_its_dispatcher() {
+fn a_poll_mode_belongs_to_its_dispatcher() {
     let start = Instant::now();
     let mut first = PollModeState::new(PollModeOptions::DEFAULT, proven(start), start);
     let second = PollModeState::new(PollModeOptions::DEFAULT, proven(start), start);
@@ -180,7 +179,7 @@ fn the_interval_grows_while_nothing_is_found_and_returns_with_work() {
 }
 
 #[test]
-fn without_a_hint_source_by_choice_the_pace_is_long() {
+fn without_a_hint_source_by_choice_there_is_no_fallback_polling() {
     let start = Instant::now();
     assert_eq!(PollModeState::new(PollModeOptions::DEFAULT, Link::Off, start).mode(), PollMode::Long);
 }
@@ -197,15 +196,15 @@ proptest! {
         let start = Instant::now();
         let mut poll_mode = PollModeState::new(PollModeOptions::DEFAULT, lost(start), start);
         for outcome in outcomes {
-            poll_mode.result(outcome, start);
-            let interval = poll_mode.interval().expect("a lost link is watched");
+            poll_mode.round_ended(outcome, start);
+            let interval = poll_mode.interval().expect("a lost link is polled");
             prop_assert!((ms(50)..=ms(500)).contains(&interval), "{interval:?}");
         }
     }
 
-    /// Left only after the minimum time, with enough empty looks in a row at the end, and a link.
+    /// It ends only after the minimum time, after enough empty rounds in a row, and with a link.
     #[test]
-    fn the_watch_is_left_only_when_all_is_well(
+    fn fallback_polling_ends_only_when_all_is_well(
         steps in proptest::collection::vec((outcome(), 0_u64..5, any::<bool>()), 1..60),
     ) {
         let start = Instant::now();
@@ -221,7 +220,7 @@ proptest! {
             if !poll_mode.mode().is_fallback() { break; }
             empties = if outcome == Outcome::Empty { empties + 1 } else { 0 };
             if outcome == Outcome::Failed { reason_at = now; }
-            let left = poll_mode.result(outcome, now).is_some();
+            let left = poll_mode.round_ended(outcome, now).is_some();
             prop_assert_eq!(left, linked && empties >= 5 && now - reason_at >= secs(10));
         }
     }

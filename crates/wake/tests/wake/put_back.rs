@@ -1,4 +1,4 @@
-//! What becomes of a ring when its waiter goes, or its look fails or is filled.
+//! What becomes of a wake when its waiter goes, or its claim fails or is filled.
 
 use std::future::Future;
 use std::pin::pin;
@@ -17,7 +17,7 @@ fn hub() -> Hub<Key> {
     hub
 }
 
-/// Whether the waiter is rung; like a losing branch of `select!`, the future is dropped.
+/// Whether the waiter is woken. The future is dropped, like a losing branch of `select!`.
 fn is_woken(armed: &mut Armed<Key>) -> bool {
     poll(&mut pin!(armed.woken())).is_ready()
 }
@@ -26,7 +26,7 @@ fn poll<F: Future>(future: &mut std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// B12, B18: one ring for a hundred rows; everybody looks until a look is under-filled.
+/// B12, B18: one wake for a hundred rows; every waiter claims until a claim is under-filled.
 #[test]
 fn rows_of_one_commit_reach_as_many_as_want_them() {
     let hub = hub();
@@ -35,7 +35,7 @@ fn rows_of_one_commit_reach_as_many_as_want_them() {
 
     hub.wake(&"mail", Cause::Pushed);
     for armed in &mut waiters {
-        assert!(is_woken(armed), "{rows} rows left and nobody knows");
+        assert!(is_woken(armed), "{rows} rows are left, and a waiter sleeps");
         let claim = armed.claim();
         rows -= 1;
         claim.found(Outcome::Filled);
@@ -44,9 +44,9 @@ fn rows_of_one_commit_reach_as_many_as_want_them() {
     assert_eq!(rows, 0);
 }
 
-/// B13: the one that was woken goes away before it looks.
+/// B13: the woken waiter goes away before it claims.
 #[test]
-fn a_waiter_that_goes_before_its_look_takes_no_ring_with_it() {
+fn a_waiter_that_goes_before_its_claim_takes_no_wake_with_it() {
     let hub = hub();
     let (first, mut second) = (waiter(&hub), waiter(&hub));
     hub.wake(&"mail", Cause::Pushed);
@@ -58,7 +58,7 @@ fn a_waiter_that_goes_before_its_look_takes_no_ring_with_it() {
 
 /// B13: the future is dropped after it was woken and before it noticed.
 #[test]
-fn a_wait_dropped_before_it_noticed_its_ring_is_rung_when_it_waits_again() {
+fn a_wait_dropped_before_it_noticed_its_wake_is_woken_when_it_waits_again() {
     let hub = hub();
     let mut armed = waiter(&hub);
     {
@@ -70,10 +70,10 @@ fn a_wait_dropped_before_it_noticed_its_ring_is_rung_when_it_waits_again() {
     assert_eq!(poll(&mut pin!(armed.woken())), Poll::Ready(Cause::Retry));
 }
 
-/// B13: the database answered with an error. The others have looked for themselves, perhaps while
-/// the rows were locked.
+/// B13: the database answered with an error. The other waiters have claimed, perhaps while the rows
+/// were locked.
 #[test]
-fn a_failed_look_puts_its_ring_back_for_everybody() {
+fn a_failed_claim_puts_its_wake_back_for_every_waiter() {
     let hub = hub();
     let (mut first, mut second) = (waiter(&hub), waiter(&hub));
     hub.wake(&"mail", Cause::Due);
@@ -89,7 +89,7 @@ fn a_failed_look_puts_its_ring_back_for_everybody() {
 }
 
 #[test]
-fn a_filled_look_of_a_lone_waiter_rings_itself_again() {
+fn a_filled_claim_of_a_lone_waiter_wakes_it_again() {
     let hub = hub();
     let mut armed = waiter(&hub);
     hub.wake(&"mail", Cause::Pushed);

@@ -11,7 +11,7 @@ use reveille_wake::{
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 
-/// Seed 001's aggressive mode: every reason there is, for a minute, every 50 ms.
+/// The fallback polling of an earlier design: for every cause, for a minute, every 50 ms.
 pub(crate) const SEED_001: PollModeOptions = PollModeOptions {
     causes: FallbackCauses::SEED_001,
     minimum: secs(60),
@@ -56,8 +56,8 @@ struct Inside {
     ready: HashMap<Key, VecDeque<Row>>,
     later: Vec<(Instant, Key, Row)>,
     held: HashSet<Key>,
-    looks: Vec<(Instant, Vec<(Key, Cause)>)>,
-    waiting: Vec<usize>,
+    rounds: Vec<(Instant, Vec<(Key, Cause)>)>,
+    round_sizes: Vec<usize>,
     released: Vec<Row>,
     fails: bool,
     stalls: bool,
@@ -81,7 +81,7 @@ impl Store {
         self.inside().fails = fails;
     }
 
-    /// Looks do not end until [`Store::go_on`].
+    /// Rounds do not end until [`Store::go_on`].
     pub(crate) fn stall(&self) {
         self.inside().stalls = true;
     }
@@ -91,7 +91,7 @@ impl Store {
         self.1.notify_waiters();
     }
 
-    /// Somebody else has the rows of the key locked.
+    /// Another claim has the rows of the key locked.
     pub(crate) fn hold(&self, key: Key) {
         self.inside().held.insert(key);
     }
@@ -104,21 +104,21 @@ impl Store {
         self.inside().transferable = true;
     }
 
-    pub(crate) fn looks(&self) -> usize {
-        self.inside().looks.len()
+    pub(crate) fn rounds(&self) -> usize {
+        self.inside().rounds.len()
     }
 
-    pub(crate) fn looks_of(&self, key: Key) -> Vec<(Instant, Cause)> {
+    pub(crate) fn rounds_of(&self, key: Key) -> Vec<(Instant, Cause)> {
         let inside = self.inside();
-        let of_key = |look: &(Instant, Vec<(Key, Cause)>)| {
-            look.1.iter().find(|(result, _)| *result == key).map(|(_, cause)| (look.0, *cause))
+        let of_key = |round: &(Instant, Vec<(Key, Cause)>)| {
+            round.1.iter().find(|(claimed, _)| *claimed == key).map(|(_, cause)| (round.0, *cause))
         };
-        inside.looks.iter().filter_map(of_key).collect()
+        inside.rounds.iter().filter_map(of_key).collect()
     }
 
-    /// For how many demands each look was.
-    pub(crate) fn waiting(&self) -> Vec<usize> {
-        self.inside().waiting.clone()
+    /// For how many demands each round was.
+    pub(crate) fn round_sizes(&self) -> Vec<usize> {
+        self.inside().round_sizes.clone()
     }
 
     pub(crate) fn released(&self) -> Vec<Row> {
@@ -133,8 +133,8 @@ impl Source for Store {
 
     async fn claim(&self, round: Round<Key, ()>) -> Result<RoundResult<Key, Row>, RoundFailed> {
         let keys: Vec<(Key, Cause)> = round.keys.iter().map(|woken| (woken.key, woken.cause)).collect();
-        self.inside().looks.push((now(), keys));
-        self.inside().waiting.push(round.waiting.len());
+        self.inside().rounds.push((now(), keys));
+        self.inside().round_sizes.push(round.waiting.len());
         let result = self.inside().claim(&round);
         loop {
             let gone_on = self.1.notified();
@@ -150,7 +150,7 @@ impl Source for Store {
         self.inside().released.extend(leases);
     }
 
-    fn suits(&self, _lease: &Row, _ask: &()) -> bool {
+    fn suits(&self, _lease: &Row, _request: &()) -> bool {
         self.inside().transferable
     }
 }
@@ -170,15 +170,11 @@ impl Inside {
             }
         }
         let free = |key: &Key| round.keys.iter().any(|woken| woken.key == *key) && !self.held.contains(key);
-        for waiting in &round.waiting {
-            let key = waiting
-                .keys
-                .iter()
-                .copied()
-                .filter(free)
-                .find(|key| self.ready.get(key).is_some_and(|r| !r.is_empty()));
+        for demand in &round.waiting {
+            let mut keys = demand.keys.iter().copied().filter(free);
+            let key = keys.find(|key| self.ready.get(key).is_some_and(|rows| !rows.is_empty()));
             let row = key.and_then(|key| self.ready.get_mut(key)?.pop_front());
-            result.leases.extend(row.map(|row| (waiting.id, row)));
+            result.leases.extend(row.map(|row| (demand.id, row)));
         }
         for woken in &round.keys {
             let rest = self.ready.get(woken.key).is_some_and(|rows| !rows.is_empty());
@@ -198,7 +194,7 @@ impl Inside {
 pub(crate) struct Rig {
     pub(crate) hub: Hub<Key>,
     pub(crate) store: Store,
-    pub(crate) door: DispatcherHandle<Store>,
+    pub(crate) handle: DispatcherHandle<Store>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) tasks: JoinSet<()>,
     stop: Option<oneshot::Sender<()>>,
@@ -217,21 +213,21 @@ impl Rig {
             hub.set_link(proven());
         }
         let store = Store::default();
-        let (dispatcher, door) = Dispatcher::new(&hub, store.clone(), options);
+        let (dispatcher, handle) = Dispatcher::new(&hub, store.clone(), options);
         let (stop, stopped) = oneshot::channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(runner.run(std::future::pending()));
         tasks.spawn(dispatcher.run(async move { drop(stopped.await) }));
         settle().await;
-        Self { hub, store, door, counters, tasks, stop: Some(stop) }
+        Self { hub, store, handle, counters, tasks, stop: Some(stop) }
     }
 
     pub(crate) fn request(&self, key: Key, patience: Duration) -> Ticket<Store> {
-        self.door.request([key], (), Patience::Until(now() + patience)).expect("there is room")
+        self.handle.request([key], (), Patience::Until(now() + patience)).expect("there is room")
     }
 
-    pub(crate) fn ask_now(&self, key: Key) -> Ticket<Store> {
-        self.door.request([key], (), Patience::Now).expect("there is room")
+    pub(crate) fn request_now(&self, key: Key) -> Ticket<Store> {
+        self.handle.request([key], (), Patience::Now).expect("there is room")
     }
 
     pub(crate) fn push(&self, key: Key, rows: impl IntoIterator<Item = Row>) {

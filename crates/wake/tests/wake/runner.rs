@@ -1,4 +1,4 @@
-//! Dues that ring, on the paused clock.
+//! Due times that wake, on the paused clock.
 
 use reveille_wake::{Cause, DueSource, Hub, HubOptions, Waited};
 use tokio::task::JoinSet;
@@ -15,7 +15,7 @@ fn running(options: HubOptions) -> (Hub<&'static str>, JoinSet<()>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_due_rings_at_its_time_and_not_before() {
+async fn a_key_is_woken_at_its_due_time_and_not_before() {
     let (hub, _tasks) = running(HubOptions::default());
     let mut armed = waiter(&hub);
     let begun = now();
@@ -27,9 +27,9 @@ async fn a_due_rings_at_its_time_and_not_before() {
     assert!(late >= ms(1500) && late <= ms(1502), "{late:?}");
 }
 
-/// B6: in seed 001 sleepers had computed their sleep already.
+/// B6: the length of a sleep that has begun was never changed.
 #[tokio::test(start_paused = true)]
-async fn an_earlier_due_shortens_the_sleep() {
+async fn an_earlier_due_time_shortens_the_sleep() {
     let (hub, _tasks) = running(HubOptions::default());
     let mut armed = waiter(&hub);
     let begun = now();
@@ -43,7 +43,7 @@ async fn an_earlier_due_shortens_the_sleep() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_due_taken_back_does_not_ring() {
+async fn a_due_time_taken_back_wakes_no_waiter() {
     let (hub, _tasks) = running(HubOptions::default());
     let mut armed = waiter(&hub);
     hub.set_due("mail", DueSource::Round, Some(secs(2)));
@@ -54,7 +54,7 @@ async fn a_due_taken_back_does_not_ring() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_due_in_the_past_rings_at_once() {
+async fn a_due_time_in_the_past_wakes_at_once() {
     let (hub, _tasks) = running(HubOptions::default());
     let mut armed = waiter(&hub);
 
@@ -64,7 +64,7 @@ async fn a_due_in_the_past_rings_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn grace_is_added_to_every_due() {
+async fn grace_is_added_to_every_due_time() {
     let (hub, _tasks) = running(HubOptions::default().grace(ms(100)));
     let mut armed = waiter(&hub);
     let begun = now();
@@ -76,7 +76,7 @@ async fn grace_is_added_to_every_due() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_due_beyond_the_bound_rings_everything() {
+async fn a_due_time_beyond_the_limit_wakes_every_key() {
     let (hub, _tasks) = running(HubOptions::default().max_dues(1));
     let mut armed = waiter(&hub);
     hub.wake_after("letters", DueSource::Announced, secs(1));

@@ -1,4 +1,4 @@
-//! When a look may leave out everything but what it was told.
+//! When a claim may search the announced places alone.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -12,7 +12,7 @@ use crate::rig::{now, proven, secs, settle};
 
 type Key = &'static str;
 
-fn watched(link: Link) -> (Hub<Key>, Watch<Key>) {
+fn armed_watch(link: Link) -> (Hub<Key>, Watch<Key>) {
     let (hub, _runner) = Hub::new(HubOptions::default());
     hub.set_link(link);
     let mut watch = hub.watch();
@@ -20,99 +20,99 @@ fn watched(link: Link) -> (Hub<Key>, Watch<Key>) {
     (hub, watch)
 }
 
-fn look(watch: &mut Watch<Key>, outcome: Outcome) -> Option<Stretch> {
-    let stretch = watch.look_at(&"mail", Cause::More).expect("it is armed").stretch;
-    watch.result(&"mail", outcome);
+fn claim(watch: &mut Watch<Key>, outcome: Outcome) -> Option<Stretch> {
+    let stretch = watch.begin(&"mail", Cause::More).expect("it is armed").stretch;
+    watch.ended(&"mail", outcome);
     stretch
 }
 
 #[tokio::test(start_paused = true)]
-async fn rings_that_say_where_keep_the_stretch() {
-    let (hub, mut watch) = watched(proven());
-    let before = look(&mut watch, Outcome::Empty);
+async fn wakes_that_announce_the_place_keep_the_stretch() {
+    let (hub, mut watch) = armed_watch(proven());
+    let before = claim(&mut watch, Outcome::Empty);
 
     hub.wake_announced(&"mail", Cause::Pushed);
     hub.wake_announced(&"mail", Cause::Notified);
 
     assert!(before.is_some());
-    assert_eq!(look(&mut watch, Outcome::UnderFilled), before);
+    assert_eq!(claim(&mut watch, Outcome::UnderFilled), before);
 }
 
-/// Whatever comes before or after it: the cause of the look is that of the first.
+/// Also between announced wakes, of which the first gives the claim its cause.
 #[tokio::test(start_paused = true)]
-async fn one_ring_that_does_not_say_where_ends_the_stretch() {
-    let (hub, mut watch) = watched(proven());
-    let before = look(&mut watch, Outcome::Empty);
+async fn one_wake_that_announces_no_place_ends_the_stretch() {
+    let (hub, mut watch) = armed_watch(proven());
+    let before = claim(&mut watch, Outcome::Empty);
 
     hub.wake_announced(&"mail", Cause::Pushed);
     hub.wake(&"mail", Cause::Due);
     hub.wake_announced(&"mail", Cause::Pushed);
 
-    assert_ne!(look(&mut watch, Outcome::Empty), before);
+    assert_ne!(claim(&mut watch, Outcome::Empty), before);
 }
 
-/// The look began before the ring, so it may have missed what the ring was about.
+/// The claim began before the wake, so it may have missed the work behind the wake.
 #[tokio::test(start_paused = true)]
-async fn a_ring_during_a_look_ends_the_stretch_of_that_look() {
-    let (hub, mut watch) = watched(proven());
-    let during = watch.look_at(&"mail", Cause::More).unwrap().stretch;
+async fn a_wake_during_a_claim_ends_the_stretch_of_that_claim() {
+    let (hub, mut watch) = armed_watch(proven());
+    let during = watch.begin(&"mail", Cause::More).unwrap().stretch;
     hub.wake(&"mail", Cause::Due);
-    watch.result(&"mail", Outcome::Empty);
+    watch.ended(&"mail", Outcome::Empty);
 
-    assert_ne!(look(&mut watch, Outcome::Empty), during);
+    assert_ne!(claim(&mut watch, Outcome::Empty), during);
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_that_is_rung_ends_every_stretch() {
-    let (hub, mut watch) = watched(proven());
-    let before = look(&mut watch, Outcome::Empty);
+async fn waking_every_key_ends_every_stretch() {
+    let (hub, mut watch) = armed_watch(proven());
+    let before = claim(&mut watch, Outcome::Empty);
 
     hub.wake_all(Cause::PeerLost);
 
-    assert_ne!(look(&mut watch, Outcome::Empty), before);
+    assert_ne!(claim(&mut watch, Outcome::Empty), before);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_leaves_something_ends_the_stretch_unless_it_knows_where() {
+async fn a_claim_that_leaves_work_ends_the_stretch_unless_it_knows_where() {
     for outcome in [Outcome::Filled, Outcome::Contended, Outcome::Failed] {
-        let (_hub, mut watch) = watched(proven());
-        let before = look(&mut watch, outcome);
-        assert_ne!(look(&mut watch, Outcome::Empty), before, "{outcome:?}");
+        let (_hub, mut watch) = armed_watch(proven());
+        let before = claim(&mut watch, outcome);
+        assert_ne!(claim(&mut watch, Outcome::Empty), before, "{outcome:?}");
     }
     for (outcome, stays) in [(Outcome::Filled, true), (Outcome::Contended, false), (Outcome::Failed, false)] {
-        let (_hub, mut watch) = watched(proven());
-        let before = watch.look_at(&"mail", Cause::More).unwrap().stretch;
+        let (_hub, mut watch) = armed_watch(proven());
+        let before = watch.begin(&"mail", Cause::More).unwrap().stretch;
         watch.followed(&"mail", outcome);
         assert_eq!(watch.is_woken(), outcome != Outcome::Contended);
-        assert_eq!(look(&mut watch, Outcome::Empty) == before, stays, "{outcome:?}");
+        assert_eq!(claim(&mut watch, Outcome::Empty) == before, stays, "{outcome:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_proven_link_there_is_no_stretch_and_afterwards_another() {
-    let (hub, mut watch) = watched(proven());
-    let before = look(&mut watch, Outcome::Empty);
+    let (hub, mut watch) = armed_watch(proven());
+    let before = claim(&mut watch, Outcome::Empty);
 
     hub.set_link(Link::Connecting { attempts: 1 });
-    assert_eq!(look(&mut watch, Outcome::Empty), None);
+    assert_eq!(claim(&mut watch, Outcome::Empty), None);
     hub.set_link(proven());
-    assert_ne!(look(&mut watch, Outcome::Empty), before);
+    assert_ne!(claim(&mut watch, Outcome::Empty), before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_was_forgotten_and_armed_again_has_another_stretch() {
-    let (hub, mut watch) = watched(proven());
-    let before = look(&mut watch, Outcome::Empty);
+    let (hub, mut watch) = armed_watch(proven());
+    let before = claim(&mut watch, Outcome::Empty);
 
     watch.disarm(&"mail");
     hub.wake_announced(&"mail", Cause::Pushed);
     watch.arm("mail").unwrap();
 
-    assert_ne!(look(&mut watch, Outcome::Empty), before, "nobody was there to be told");
+    assert_ne!(claim(&mut watch, Outcome::Empty), before, "no source received what was announced");
 }
 
-/// A source that says of every look that it followed what it was told, and remembers in which
-/// stretch.
+/// A source that reports of every round that it checked only the announced places, and remembers
+/// the stretch of each.
 #[derive(Clone, Default)]
 struct Follower(Arc<Mutex<Vec<Option<Stretch>>>>);
 
@@ -130,18 +130,18 @@ impl Source for Follower {
     async fn release(&self, _leases: Vec<()>) {}
 }
 
-/// Its hub, what it saw, and the tasks.
+/// A hub, a handle and the source of a running dispatcher, and its tasks.
 fn following(
     options: DispatcherOptions,
 ) -> (Hub<Key>, reveille_wake::DispatcherHandle<Follower>, Follower, JoinSet<()>) {
     let (hub, runner) = Hub::new(HubOptions::default());
     hub.set_link(proven());
     let seen = Follower::default();
-    let (dispatcher, door) = Dispatcher::new(&hub, seen.clone(), options);
+    let (dispatcher, handle) = Dispatcher::new(&hub, seen.clone(), options);
     let mut tasks = JoinSet::new();
     tasks.spawn(runner.run(std::future::pending()));
     tasks.spawn(dispatcher.run(std::future::pending()));
-    (hub, door, seen, tasks)
+    (hub, handle, seen, tasks)
 }
 
 impl Follower {
@@ -155,27 +155,27 @@ impl Follower {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_for_an_answer_now_is_looked_for_everywhere() {
-    let (hub, door, seen, _tasks) = following(DispatcherOptions::default());
-    let _waiting = door.request(["mail"], (), Patience::Until(now() + secs(60))).unwrap();
+async fn everything_is_searched_for_a_demand_that_wants_an_answer_now() {
+    let (hub, handle, seen, _tasks) = following(DispatcherOptions::default());
+    let _waiting = handle.request(["mail"], (), Patience::Until(now() + secs(60))).unwrap();
     settle().await;
     hub.wake_announced(&"mail", Cause::Pushed);
-    let waiting = door.request(["mail"], (), Patience::Now).unwrap();
+    let ticket = handle.request(["mail"], (), Patience::Now).unwrap();
 
-    assert_eq!(waiting.await, Answer::Nothing);
+    assert_eq!(ticket.await, Answer::Nothing);
     let seen = seen.stretches();
     assert!(seen[0].is_some());
     assert_eq!(seen.last(), Some(&None), "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fallback_looks_everywhere_even_when_a_ring_and_a_newcomer_meet_it() {
-    let (hub, door, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(30)));
-    let _waiting = door.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
+async fn the_fallback_round_searches_everything_even_when_a_wake_and_a_newcomer_meet_it() {
+    let (hub, handle, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(30)));
+    let _waiting = handle.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
     settle().await;
     tokio::time::advance(secs(30)).await;
     hub.wake_announced(&"mail", Cause::Pushed);
-    let _newcomer = door.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
+    let _newcomer = handle.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
     settle().await;
 
     let seen = seen.stretches();
@@ -183,9 +183,9 @@ async fn the_fallback_looks_everywhere_even_when_a_ring_and_a_newcomer_meet_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_followed_what_it_was_told_leaves_the_dues_as_they_are() {
-    let (hub, door, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(600)));
-    let _waiting = door.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
+async fn a_round_that_followed_announcements_leaves_the_due_times_as_they_are() {
+    let (hub, handle, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(600)));
+    let _waiting = handle.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
     settle().await;
     hub.set_due("mail", DueSource::Round, Some(secs(20)));
     hub.wake_announced(&"mail", Cause::Pushed);
@@ -196,6 +196,6 @@ async fn a_look_that_followed_what_it_was_told_leaves_the_dues_as_they_are() {
     settle().await;
 
     let after = seen.stretches();
-    assert_eq!(after.len(), before.len() + 1, "the due rang");
+    assert_eq!(after.len(), before.len() + 1, "the due time woke the key");
     assert_ne!(after.last(), before.last());
 }

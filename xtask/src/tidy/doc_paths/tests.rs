@@ -25,7 +25,7 @@ fn a_path_may_be_written_from_the_document() {
 
 #[test]
 fn a_path_in_backticks_that_is_missing_is_a_fault() {
-    assert_one_fault(check, &tree("README.md", "\nsee `crates/wake/src/bell.rs`"), "README.md:2", "src/bell.rs");
+    assert_one_fault(check, &tree("README.md", "\nsee `crates/wake/src/gone.rs`"), "README.md:2", "src/gone.rs");
     assert_one_fault(check, &tree("docs/a.md", "see `sql/queries/`"), "docs/a.md:1", "sql/queries/");
 }
 

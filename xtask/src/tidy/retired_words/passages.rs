@@ -1,11 +1,10 @@
-//! Where public text is: documents, and the rustdoc and the messages of code that was renamed.
+//! Where public text is: documents, and the rustdoc and the messages of code.
 
 use crate::reading::attributes::lines_for_tests;
 use crate::reading::{markdown, rust, sql};
 use crate::tree::{File, Tree};
 
-/// Code whose rustdoc and messages are judged, by the beginning of its path. `"crates/"` comes here
-/// when the code has been renamed.
+/// Code whose rustdoc and messages are judged, by the beginning of its path.
 const CODE: &[&str] = &["crates/", "chaos/src/", "bench/src/", "examples/", "xtask/src/"];
 
 const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "crates/wake/README.md"];
@@ -21,7 +20,7 @@ pub(super) struct Passage<'a> {
 
 pub(super) fn all_in(tree: &Tree) -> Vec<Passage<'_>> {
     let documents = tree.files().filter(|file| is_public(file)).map(document);
-    let code = || tree.files().filter(|file| is_renamed(&file.path));
+    let code = || tree.files().filter(|file| is_public_code(&file.path));
     documents.chain(code().filter_map(rustdoc)).chain(code().flat_map(messages)).collect()
 }
 
@@ -32,7 +31,7 @@ fn is_public(file: &File) -> bool {
     (page || DOCUMENTS.contains(&path)) && !NOT_JUDGED.contains(&path)
 }
 
-fn is_renamed(path: &str) -> bool {
+fn is_public_code(path: &str) -> bool {
     let for_tests = path.contains("/tests/") || path.ends_with("/tests.rs");
     CODE.iter().any(|beginning| path.starts_with(beginning)) && !for_tests
 }

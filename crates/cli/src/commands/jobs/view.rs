@@ -180,7 +180,7 @@ pub(super) fn job_json(job: &Explanation) -> String {
     })
 }
 
-/// As it was enqueued, byte for byte; what is no JSON, written by somebody else's hand, is left
+/// As it was enqueued, byte for byte. Bytes that are not JSON, written by foreign SQL, are left
 /// out.
 fn raw(bytes: &[u8]) -> Option<&RawValue> {
     serde_json::from_slice(bytes).ok()
@@ -190,7 +190,7 @@ fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// In the largest unit that says something.
+/// In the largest unit that fits.
 fn ago(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -206,9 +206,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_the_largest_unit_that_says_something() {
-        let told = [0, 59, 60, 3599, 7200, 172_800].map(|seconds| ago(Duration::from_secs(seconds)));
+    fn times_are_shown_in_the_largest_unit_that_fits() {
+        let shown = [0, 59, 60, 3599, 7200, 172_800].map(|seconds| ago(Duration::from_secs(seconds)));
 
-        assert_eq!(told, ["0.0 s", "59.0 s", "1 min", "59 min", "2 h", "2 d"]);
+        assert_eq!(shown, ["0.0 s", "59.0 s", "1 min", "59 min", "2 h", "2 d"]);
     }
 }

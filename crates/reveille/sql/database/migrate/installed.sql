@@ -1,5 +1,5 @@
--- Whether schema $1 exists, and whether it holds our bookkeeping: a table of that name may be
--- somebody else's, but then it does not say what each migration made.
+-- Whether schema $1 exists, and whether it holds our bookkeeping: another program's table may have
+-- that name, but does not record what each migration made.
 -- locks: nothing
 select
   n.oid is not null as has_schema,

@@ -1,6 +1,6 @@
 -- Everything that lives in schema $1 in its own right: no indexes, partitions or sequences that go
--- with a table. Our functions say in their comment whose they are: somebody may have made another
--- one of the same name since.
+-- with a table. Our functions are known by their comment: another one may have been made under the
+-- same name since.
 -- locks: nothing
 select distinct
   o.type || ' ' || o.identity as object,

@@ -3,7 +3,7 @@
 -- locks: nothing
 select
   o.identity,
-  p.xmin = pg_current_xact_id()::xid as new_partition,
+  p.xmin = pg_current_xact_id()::xid as written_now,
   coalesce(obj_description(p.oid, 'pg_proc') like 'Reveille: %', false) as ours
 from pg_proc p
 join pg_namespace n on n.oid = p.pronamespace

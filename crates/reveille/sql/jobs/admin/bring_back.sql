@@ -1,6 +1,5 @@
--- Bring up to $5 dead jobs back to work, with all their attempts before them: those of ids $1,
--- queue $2, kind $3 and error code $4, each of which may be null for any. Returns their ids and
--- queues.
+-- Make up to $5 dead jobs ready again, with all their attempts before them: those of ids $1, queue
+-- $2, kind $3 and error code $4, each of which may be null for any. Returns their ids and queues.
 -- locks:  the dead jobs (skip locked)
 with picked as materialized (
   select job_done.id

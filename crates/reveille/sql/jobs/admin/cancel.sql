@@ -1,6 +1,6 @@
 -- Cancel job $1, and keep it for $2 seconds: at once when it waits, also after the end of a lease;
--- when it runs, its holder is to be told. Returns what was done ('cancelled', 'requested') and to
--- whom, or nothing when it has ended or never was.
+-- when it runs, its holder is to be asked to stop. Returns what was done ('cancelled', 'requested')
+-- and the worker, or nothing when the job has ended or never existed.
 -- locks:  the job
 -- plan:   index scan using job_pkey
 with target as materialized (

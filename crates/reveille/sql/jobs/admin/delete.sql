@@ -1,4 +1,4 @@
--- Forget job $1, unless it runs; after the end of its lease it does not. Returns its id, or nothing
+-- Delete job $1, unless it runs; after the end of its lease it does not. Returns its id, or nothing
 -- when it runs or is not there.
 -- locks:  the job, how it ended, its body, its errors
 with waiting as (

@@ -1,5 +1,4 @@
--- Let job $1, which waits for a time to come, run now. Returns its queue, or nothing when it does
--- not wait so.
+-- Let the scheduled job $1 run now. Returns its queue, or nothing when it is not scheduled.
 -- locks:  the job
 -- plan:   index scan using job_pkey
 update {schema}.job

@@ -1,5 +1,4 @@
--- Say of queue $1 whether it is paused ($2) and whether it is quiet ($3); null leaves that as it
--- is.
+-- Set whether queue $1 is paused ($2) and whether it is quiet ($3); null changes nothing.
 -- locks:  the queue's row
 insert into {schema}.job_queue (name, paused, quiet)
 values ($1, coalesce($2, false), coalesce($3, false))

@@ -1,18 +1,18 @@
--- When each waited queue is due next: what the heartbeat asks.
+-- When each waited queue is due next: part of the heartbeat.
 -- locks:  nothing
 select
   waited.ordinal,
   extract(epoch from next.at - clock_timestamp()) as due_s
 from unnest({queues}) with ordinality as waited (queue, ordinal)
 cross join lateral (
-  -- Nothing can be subtracted from an infinite time, which only a hand can have written.
+  -- Nothing can be subtracted from an infinite time, which can only be written by hand.
   select min(greatest(first.due_at, '2000-01-01')) as at
-  from generate_series(0, 9) as lane (priority)
+  from generate_series(0, 9) as priorities (priority)
   cross join lateral (
     select job.due_at
     from {schema}.job
     where job.queue = waited.queue
-      and job.priority = lane.priority::smallint
+      and job.priority = priorities.priority::smallint
     order by job.due_at, job.id
     limit 1
   ) as first

@@ -1,12 +1,12 @@
 -- Claim up to $5 due jobs of the queues $1 for worker $6 under nonce $7, leased for $8 seconds: of
 -- each queue at most $2, the lower priority number first, then the longer due; queues in the order
 -- given, but none that is paused. Each of a queue's ten priorities is read from its mark on: the
--- time and id in $3 and $4, ten for each queue; what lies at or below it is left for a look from
--- the start. A job that has had all its attempts is not leased but ends here, as dead, for its last
--- holder died with it; so does, as cancelled, one that was to be cancelled then. The former is kept
--- for $10 seconds more, for ever if null; the latter for $9. One row for each job that was picked,
--- with the time it was due; those that ended say as what. A claim need not survive a crash, so it
--- does not wait for the disk.
+-- time and id in $3 and $4, ten for each queue; jobs at or below the mark are left for a claim from
+-- the start. A job that has had all its attempts is not leased but ends here, as dead, because its
+-- last holder died with it; a job that was to be cancelled then ends as cancelled. The former is
+-- kept for $10 seconds more, for ever if null; the latter for $9. Returns one row for each job that
+-- was picked, with the time it was due and, if it ended, its state. A claim need not survive a
+-- crash, so it does not wait for the disk.
 -- locks:  the jobs that are picked (skip locked)
 -- plan:   index scan using job_due
 -- fences: epoch and nonce, which every later statement on the job must present
@@ -18,7 +18,7 @@ with clock as materialized (
   from unnest($1::text[], $2::int[]) with ordinality as asked (queue, most, place)
   cross join lateral (
     select due.*
-    from generate_series(0, 9) as lane (priority)
+    from generate_series(0, 9) as priorities (priority)
     cross join lateral (
       select
         job.id,
@@ -33,11 +33,11 @@ with clock as materialized (
         job.cancel_requested or job.attempt >= job.max_attempts as spent
       from {schema}.job
       where job.queue = asked.queue
-        and job.priority = lane.priority::smallint
+        and job.priority = priorities.priority::smallint
         and job.due_at <= (select now from clock)
         and (job.due_at, job.id) > (
-          ($3::timestamptz[])[(asked.place - 1) * 10 + lane.priority + 1],
-          ($4::bigint[])[(asked.place - 1) * 10 + lane.priority + 1]
+          ($3::timestamptz[])[(asked.place - 1) * 10 + priorities.priority + 1],
+          ($4::bigint[])[(asked.place - 1) * 10 + priorities.priority + 1]
         )
       order by job.due_at, job.id
       limit asked.most
@@ -91,7 +91,7 @@ select
     when picked.spent and picked.cancel_requested then 'cancelled'
     when picked.spent then 'dead'
   end as ended,
-  -- As the update above leaves them: the row is locked, so nobody else can have raised them.
+  -- As the update above leaves them: the row is locked, so nothing else can have raised them.
   picked.epoch + 1 as epoch,
   picked.attempt + (not picked.spent)::int as attempt,
   picked.max_attempts,

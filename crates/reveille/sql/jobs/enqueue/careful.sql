@@ -1,7 +1,7 @@
 -- Enqueue jobs, unique ones among them, or in a transaction of the caller's: see the function for
 -- the parameters; the times $5 are in seconds since 1970. Returns for each item its id, and whether
--- it is that of a job that was there. Names are written out, for the caller's session may look
--- elsewhere first.
+-- it is that of an existing job. Names are written with their schema, because the caller's session
+-- may have another search path.
 -- locks:  unique keys ascending, then the jobs that have them
 select
   id,

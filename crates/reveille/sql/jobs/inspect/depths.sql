@@ -1,4 +1,4 @@
--- How many jobs that have not ended there are of each kind, among the first $1.
+-- The number of jobs of each kind that have not ended, among the first $1.
 -- locks:  nothing
 select
   job_body.kind,

@@ -1,4 +1,4 @@
--- What went wrong with job $1 in the last twenty attempts that failed, the earliest first.
+-- The errors of the last twenty failed attempts of job $1, the earliest first.
 -- locks:  nothing
 select
   attempt,

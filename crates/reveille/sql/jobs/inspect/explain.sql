@@ -1,5 +1,5 @@
--- Everything that is known of job $1. One whose lease has ended is ready, and its worker held it
--- last.
+-- Everything known about job $1. A job whose lease has ended is ready, and its worker is the last
+-- one that held it.
 -- locks:  nothing
 select
   job_body.id,
@@ -13,7 +13,7 @@ select
   end) as state,
   coalesce(job.attempt, job_done.attempt) as attempt,
   coalesce(job.max_attempts, job_body.max_attempts) as max_attempts,
-  -- Nothing can be subtracted from an infinite time, which only a hand can have written.
+  -- Nothing can be subtracted from an infinite time, which can only be written by hand.
   extract(epoch from case job.due_at
     when 'infinity' then '2200-01-01'
     when '-infinity' then '2000-01-01'

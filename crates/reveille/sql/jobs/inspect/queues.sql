@@ -1,6 +1,6 @@
--- Every queue that holds jobs or about which something is said: how many wait, are due, and run,
--- each counted up to $1; for how long the oldest has been due; and whether it is paused. A job
--- whose lease has ended is due since then: whoever held it is lost.
+-- Every queue that holds jobs or has settings: how many jobs wait, are due, and run, each counted
+-- up to $1; for how long the oldest has been due; and whether the queue is paused. A job whose
+-- lease has ended is due since then, because its worker is lost.
 -- locks:  nothing
 with recursive named as (
   (select queue from {schema}.job order by queue limit 1)
@@ -34,7 +34,7 @@ cross join lateral (
     count(*) filter (where few.nonce is null and few.due_at > clock_timestamp()) as waiting,
     count(*) filter (where few.due_at <= clock_timestamp()) as ready,
     count(*) filter (where few.nonce is not null and few.due_at > clock_timestamp()) as running,
-    -- Nothing can be subtracted from an infinite time, which only a hand can have written.
+    -- Nothing can be subtracted from an infinite time, which can only be written by hand.
     extract(
       epoch from clock_timestamp()
       - min(greatest(few.due_at, '2000-01-01')) filter (where few.due_at <= clock_timestamp())

@@ -1,6 +1,6 @@
--- The jobs $1 are done, by the word of the holder of epochs $2 and nonces $3; they took $4
--- milliseconds. They are kept for $5 seconds more; with 0 nothing of them is kept. Returns the ids
--- of the jobs that were held so; the others belong to somebody else by now.
+-- Complete the jobs $1, held under epochs $2 and nonces $3, which took $4 milliseconds. They are
+-- kept for $5 seconds more; with 0 nothing of them is kept. Returns the ids of the jobs that were
+-- held so; the leases of the others are lost.
 -- locks:  the jobs, then their bodies and errors if nothing is kept
 -- plan:   index scan using job_pkey
 -- fences: epoch and nonce
@@ -40,8 +40,8 @@ with given as materialized (
   where $5 = 0
     and job_body.id = any (array(select id from gone))
 ), errors as (
-  -- A job that was claimed before may have errors; by the epoch, for a redrive counts attempts
-  -- anew.
+  -- A job that was claimed before may have errors; by the epoch, because a redrive counts attempts
+  -- from the start.
   delete from {schema}.job_error
   where $5 = 0
     and job_error.job = any (array(select id from gone where epoch > 1))

@@ -1,5 +1,5 @@
--- Note the progress $4 of job $1, held by epoch $2 and nonce $3. Returns nothing when it is
--- somebody else's by now.
+-- Note the progress $4 of job $1, held under epoch $2 and nonce $3. Returns nothing when the lease
+-- is lost.
 -- locks:  the job
 -- plan:   index scan using job_pkey
 -- fences: epoch and nonce

@@ -1,6 +1,6 @@
--- The jobs $1, held by epochs $2 and nonces $3, are held for $4 seconds more, each for its own.
--- Returns those that were held so, and whether somebody wants them cancelled. A renewal lost in a
--- crash ends with the lease, so it does not wait for the disk.
+-- Renew the leases of the jobs $1, held under epochs $2 and nonces $3, for $4 seconds, each its
+-- own. Returns for each whether its lease is lost, and whether it is to be cancelled. A renewal
+-- that is lost in a crash only shortens the lease, so it does not wait for the disk.
 -- locks:  the jobs (skip locked: what is being settled needs no renewal)
 -- plan:   index scan using job_pkey
 -- fences: epoch and nonce
@@ -10,8 +10,8 @@ with given as materialized (
     ($2::int[])[n] as epoch,
     ($3::bigint[])[n] as nonce,
     ($4::float8[])[n] as lease_s
-  -- A series and not unnest: of this the planner expects many rows, and joins by hash however many
-  -- there are.
+  -- A series and not unnest: the planner expects many rows of a series, and joins by hash however
+  -- many there are.
   from generate_series(1, array_length($1, 1)) as n
   where set_config('synchronous_commit', 'off', true) is not null
 ), held as materialized (
@@ -33,7 +33,8 @@ with given as materialized (
 select
   given.id,
   coalesce(kept.cancel_requested, false) as cancel_requested,
-  -- A row that is in somebody's hand was not renewed and is not lost: it still reads as ours.
+  -- A row that another transaction has locked was not renewed and is not lost: it still reads as
+  -- ours.
   kept.id is null and there.id is null as lost
 from given
 left join kept on kept.id = given.id

@@ -1,6 +1,6 @@
--- Forget those of the unique keys $1, which the transaction holds, whose job has ended and whose
--- window has passed. A statement of its own after they were taken: only then does it see the job
--- that a key was given to meanwhile.
+-- Delete those of the unique keys $1, which the transaction has locked, whose job has ended and
+-- whose window has passed. A statement of its own after they were locked: only so it sees a job
+-- that was given a key meanwhile.
 -- locks:  the keys
 delete from {schema}.job_unique
 where key = any ($1)

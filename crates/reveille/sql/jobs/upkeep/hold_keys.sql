@@ -1,5 +1,5 @@
--- Take up to $2 unique keys after key $1, in order.
--- locks:  the keys (skip locked: whoever has one in hand is using it)
+-- Lock up to $2 unique keys after key $1, in order.
+-- locks:  the keys (skip locked: a locked one is in use)
 select key
 from {schema}.job_unique
 where key > $1

@@ -1,4 +1,4 @@
--- Forget up to $1 ended jobs that need not be kept any more. Returns how many.
+-- Delete up to $1 ended jobs that need not be kept any more. Returns how many.
 -- locks:  the ended jobs (skip locked), then their bodies and errors
 with picked as materialized (
   select id

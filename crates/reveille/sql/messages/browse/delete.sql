@@ -1,4 +1,4 @@
--- Delete the message $2 of the partition $1: its payload is erased, its place stays.
+-- Delete the message $2 of the partition $1: its payload is erased, its sequence stays.
 -- locks:  the segment's row
 update {schema}.segment
 set gone = array_append(segment.gone, ($2::bigint - segment.last_seq + segment.n)::int),

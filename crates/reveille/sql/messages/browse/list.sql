@@ -1,7 +1,7 @@
 -- Messages of the queues named $1, in namespace $2, with task $3, in partitions named $4, pushed
 -- since $5 and before $6, in the state $7 (null for any of them), the newest first: at most $8,
--- after skipping $9. Looks at the 1,000 partitions that were pushed to last, and in each at its
--- newest segments: for people, who look at pages.
+-- after skipping $9. Reads the 1,000 partitions with the latest pushes, and the newest segments of
+-- each.
 -- locks:  nothing
 with place as materialized (
   select partition_row.partition, partition_row.queue, partition_row.first_seq

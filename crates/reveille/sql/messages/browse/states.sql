@@ -1,4 +1,4 @@
--- What each group has made of the message $2 of the partition $1.
+-- The state of the message $2 of the partition $1 for each group.
 -- locks:  nothing
 select consumer_group.name as consumer,
        case

@@ -1,5 +1,5 @@
 -- The dead letters above $7, the oldest first, at most $8, by the filters $1 to $6 of
--- dead_letters.sql. With $9 those whose group is gone are left out.
+-- functions/dead_letters.sql. With $9 those whose group is gone are left out.
 -- locks:  nothing
 select letter.id
 from {schema}.dead_letters($1::text, $2::text, $3::text, $4::timestamptz, $5::timestamptz, $6::text) as letter

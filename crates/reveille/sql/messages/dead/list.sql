@@ -1,6 +1,6 @@
--- A page of dead letters, the newest first, by the filters $1 to $6 of dead_letters.sql; at most
--- $7, after skipping $8. It ends before payloads have more than $9 bytes together, unless the first
--- alone has more: payloads that are left out are never read.
+-- A page of dead letters, the newest first, by the filters $1 to $6 of functions/dead_letters.sql;
+-- at most $7, after skipping $8. It ends before payloads have more than $9 bytes together, unless
+-- the first alone has more: payloads that are left out are never read.
 -- locks:  nothing
 with page as (
   select letter.*

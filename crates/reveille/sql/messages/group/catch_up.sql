@@ -1,6 +1,6 @@
--- Tell the cursors of a newly registered group $1, in partitions above $2, at most $3 of them, what
--- was pushed while it registered, and call it settled with the last of them. Returns the last
--- partition looked at, and whether more may follow.
+-- Mark ready, for a newly registered group $1, what was pushed while it registered: in partitions
+-- above $2, at most $3 of them. After the last of them the group is settled. Returns the last
+-- partition read, and whether more may follow.
 -- locks:  the cursors, ascending; then the group's row
 with walked as materialized (
   select partition_row.partition, partition_row.next_seq - 1 as newest
@@ -19,7 +19,7 @@ with walked as materialized (
     where cursor.partition = walked.partition and cursor.grp = $1::int and seen.upto < walked.newest
     for update
   ) as cursor
-), told as (
+), caught_up as (
   update {schema}.cursor
   set upto = greatest(cursor.upto, behind.newest),
       due_at = case when behind.newest > cursor.committed then coalesce(cursor.due_at, clock_timestamp()) else cursor.due_at end
@@ -31,7 +31,7 @@ with walked as materialized (
   set settled = true
   where consumer_group.id = $1::int
     and (select count(*) from walked) < $3::int
-    and (select count(*) from told) >= 0
+    and (select count(*) from caught_up) >= 0
 )
 select coalesce(max(walked.partition), 0) as last, count(*) >= $3::int as more
 from walked

@@ -1,4 +1,4 @@
--- The group $2 of the queue $1, if it is known and its queue is there.
+-- The group $2 of the queue $1, if both exist.
 -- locks:  nothing
 select consumer_group.id, consumer_group.settled
 from {schema}.consumer_group

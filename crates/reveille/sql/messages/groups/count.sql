@@ -1,5 +1,5 @@
--- What waits for the group $2 in queue $1: what may be claimed now or later, and how much of it is
--- leased. A group that is not known yet would get everything that is kept.
+-- How many messages wait for the group $2 in queue $1, to be claimed now or later, and how many of
+-- them are leased. For a group that does not exist yet, all that are kept.
 -- locks:  nothing
 select coalesce(sum(place.waiting), 0)::bigint as waiting, coalesce(sum(place.leased), 0)::bigint as leased
 from (

@@ -1,5 +1,5 @@
--- Delete the cursors of the group $1 of queue $2 in partitions above $3, at most $4 partitions;
--- returns the last of them and how many cursors there were. Nothing is returned at the end.
+-- Delete the cursors of the group $1 of queue $2 in partitions above $3, at most $4 partitions.
+-- Returns the last of them and how many cursors were deleted; nothing at the end.
 -- locks:  the cursors, ascending
 with walked as materialized (
   select partition_row.partition

@@ -1,4 +1,4 @@
--- Forget that the group $1 was ever registered.
+-- Delete the row of the group $1.
 -- locks:  the group's row
 delete from {schema}.consumer_group
 where consumer_group.id = $1::int

@@ -1,6 +1,6 @@
--- Of each queue named $1 that has groups: how many messages wait for the group that is furthest
--- behind, and how many leases are alive. Rows are looked up one by one, so that the plan is the
--- same whatever PostgreSQL knows of the tables.
+-- For each queue named $1 that has groups: how many messages wait for the group that is furthest
+-- behind, and how many leases are live. Rows are looked up one by one, so that the plan does not
+-- depend on the statistics of the tables.
 -- locks:  nothing
 select queue.name as queue, max(counted.waiting) as waiting, sum(counted.leases)::bigint as leases
 from {schema}.queue

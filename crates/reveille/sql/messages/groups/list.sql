@@ -1,7 +1,7 @@
--- Groups of queue $1 (null for all), by name $2 (null for all), with what waits for each: messages
--- and since when, and how many leases are alive. By queue and name, at most $3 groups after the
--- first $4; nothing is read of the others. Rows are looked up one by one, so that the plan is the
--- same whatever PostgreSQL knows of the tables.
+-- Groups of queue $1 (null for all), by name $2 (null for all), each with the messages that wait
+-- for it, since when they wait, and how many leases are live. By queue and name, at most $3 groups
+-- after the first $4; nothing is read of the others. Rows are looked up one by one, so that the
+-- plan does not depend on the statistics of the tables.
 -- locks:  nothing
 with listed as materialized (
   select consumer_group.id, consumer_group.queue, consumer_group.name, consumer_group.mode, consumer_group.from_at,

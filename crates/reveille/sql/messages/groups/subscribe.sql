@@ -1,4 +1,4 @@
--- Say of the groups named $1 that they began at $2.
+-- Change where the groups named $1 began to the time $2.
 -- locks:  the groups' rows
 update {schema}.consumer_group
 set mode = 'from', from_at = $2::timestamptz

@@ -1,6 +1,6 @@
--- Keep a flush while pushes are paused: queues $1, partitions $2, ids $3, transaction ids $4 (null
--- for none), payloads $5, trace ids $6, producers $7, the key the payloads are sealed with $8. $9:
--- some of it may be there already.
+-- Store a flush in the outbox while pushes are paused: queues $1, partitions $2, ids $3,
+-- transaction ids $4 (null for none), payloads $5, trace ids $6, producers $7, the key that the
+-- payloads are sealed with $8. $9: some messages may be there already.
 -- locks:  nothing that exists
 insert into {schema}.outbox (queue, partition, message_id, transaction_id, payload, trace_id, producer, key_id)
 select item.queue, item.partition, item.id, item.transaction_id, item.payload, item.trace_id, item.producer, $8::int

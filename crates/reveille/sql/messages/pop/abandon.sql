@@ -1,5 +1,4 @@
--- Release what was claimed under the nonces $1 and never reached its consumer, as if it had not
--- been; returns what it was.
+-- Release lost claims by their nonces $1, as if they had not been made; returns their cursors.
 -- locks:  the cursors, ascending
 -- plan:   index scan using cursor_nonce
 -- fences: by nonce

@@ -4,7 +4,7 @@
 --   $1 consumer    its number, returned with what it gets
 --   $2 group
 --   $3 partition   the one it wants; null for any that is due
---   $4 due since   for any partition; what was due before is left to a search from the start
+--   $4 due since   for any partition; those due before are left to a search from the start
 --   $5 batch       how many messages the consumer wants, over all its slots
 --   $6 nonce       fences the lease
 --   $7 auto ack    the messages are acked by being claimed
@@ -13,8 +13,8 @@
 --   $9 durable     the commit waits for the disk
 --
 -- Returns a row for each leased partition and segment of it. A row without a segment is a partition
--- whose cursor only moved past messages that nobody gets (dead, expired), or a group that has more
--- due than its consumers have room for. Every row has the number of messages that the whole
+-- whose cursor only moved past messages that no consumer gets (dead, expired), or a group that has
+-- more due than its consumers have room for. Every row has the number of messages that the whole
 -- statement sent to the dead letters.
 -- locks:  the claimed cursors, skipping locked ones; nothing else
 -- plan:   index scan using cursor_due
@@ -84,8 +84,8 @@ with slot as materialized (
   join {schema}.queue on queue.id = partition_row.queue
 ), visible as materialized (
   select placed.*,
-         -- A message that was claimed too often without an answer gets no other chance to kill a
-         -- consumer.
+         -- A message that was claimed too often without an answer is not delivered again: it may
+         -- kill its consumers.
          placed.deliveries >= placed.max_deliveries and placed.passed = placed.committed
            and placed.newest > placed.committed and coalesce(placed.lease_until <= statement_timestamp(), true)
            and not placed.paused as poison,
@@ -95,7 +95,7 @@ with slot as materialized (
            when placed.paused or placed.lease_until > statement_timestamp() then placed.passed
            when placed.window_buffer > '0'
              and placed.last_at + placed.window_buffer > statement_timestamp()
-             -- A producer that never rests does not hide its partition for ever.
+             -- A producer that pushes without a pause does not hide its partition for ever.
              and coalesce((
                select segment.at
                from {schema}.segment
@@ -120,8 +120,8 @@ with slot as materialized (
   select visible.*,
          visible.passed + visible.poison::int as start,
          case
-           -- What was claimed before without an answer comes alone, so that one bad message is
-           -- found among many.
+           -- A message that was claimed before without an answer is delivered alone, so that one
+           -- bad message is found among many.
            when visible.deliveries - visible.failures > 1 and not visible.poison and visible.passed = visible.committed
              then least(1, greatest(0, visible.visible_to - visible.passed))
            else greatest(0, visible.visible_to - visible.passed - visible.poison::int)
@@ -137,15 +137,14 @@ with slot as materialized (
 ), taken as materialized (
   select shared.*,
          ending.through - shared.start as take,
-         -- Its consumer has no room for it, and nothing else is to be written: it stays due as it
-         -- is.
+         -- The consumer has no room for it, and the cursor need not move: it stays due as it is.
          shared.messages > 0 and shared.share <= 0 and shared.start = shared.committed
            and coalesce(shared.due_at <= statement_timestamp(), false) as left_due
   from shared
   cross join lateral {schema}.lease_end(shared.partition, shared.start, shared.share, $8::bigint) as ending
 ), decided as materialized (
-  -- `settled_to` is where the cursor stands afterwards: past what nobody gets, and past what is
-  -- acked by being claimed.
+  -- `settled_to` is where the cursor stands afterwards: past messages that no consumer gets, and
+  -- past messages that are acked by being claimed.
   select taken.*,
          taken.take > 0 and not taken.auto as leases,
          taken.start + case when taken.auto then taken.take else 0 end as settled_to
@@ -194,8 +193,8 @@ with slot as materialized (
             cursor.deliveries, extract(epoch from cursor.lease_until - statement_timestamp())::float8 as lease_s,
             coalesce(cursor.due_at <= statement_timestamp(), false) as more, decided.take > 0 as leased
 ), poisoned as materialized (
-  -- By itself, because nearly always there is none: otherwise the planner would go through all
-  -- pairs of claims to find that out.
+  -- A step of its own, because nearly always there is none: otherwise the plan joins all pairs of
+  -- claims to find that out.
   select decided.* from decided where decided.poison and decided.dead_letters
 ), buried as (
   insert into {schema}.dead_letter
@@ -221,7 +220,7 @@ with slot as materialized (
   select * from claimed
   union all
   (
-    -- One row says for the group that more is due.
+    -- One row reports for the group that more is due.
     select distinct on (taken.grp) taken.consumer, taken.grp, taken.partition, taken.start, taken.start, taken.deliveries,
            null::float8, true, false
     from taken

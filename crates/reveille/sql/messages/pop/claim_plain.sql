@@ -1,13 +1,13 @@
 -- Claim partitions of plain queues for consumers that want one partition each, and read the
 -- messages that they lease: the common case of messages/pop/claim.sql, cheaper for small batches.
--- Plain is a queue that neither delays, expires nor pauses messages. What was claimed before and
--- not settled is left alone, as is every other queue: the general statement serves them.
+-- Plain is a queue that neither delays, expires nor pauses messages. Messages that were claimed
+-- before and not settled are left to the general statement, as is every other queue.
 --
 -- Slots, the consumer that has waited longest first:
 --   $1 consumer    its number, returned with what it gets
 --   $2 group
 --   $3 partition   the one it wants; null for any that is due
---   $4 due since   for any partition; what was due before is left to a search from the start
+--   $4 due since   for any partition; those due before are left to a search from the start
 --   $5 batch       how many messages the consumer wants
 --   $6 nonce       fences the lease
 -- For all slots:

@@ -1,11 +1,15 @@
--- Of the groups $1, each in any partition or in the partition $2: whether group and queue are
--- there, in how many seconds it has something to claim (negative: since when; null: nothing, or a
--- pause), and the name of its queue if somebody's transaction has sent it something that is not in
--- the log yet. Plain is a queue that neither delays nor drops. $3 since when: 'epoch' for whatever
--- comes next; any other time for what is due since then and until now, no more. How long it took,
--- in seconds; how many entries of the indexes of what is due and fresh were read for it, dead ones
--- too; and before which time nothing is left that is due or fresh, but for what is committed more
--- than a second late.
+-- When groups have something to claim next: the groups $1, each in any partition or in the
+-- partition $2. $3 says from which time on to read: from 'epoch' the next due time, also in the
+-- future; from any other time only what is due until now. Returns for each, by its position `o`:
+--   known      whether group and queue exist
+--   due_s      in how many seconds something can be claimed, negative if it can be already; null
+--              for nothing, or during a pause
+--   sent       the name of its queue, if the outbox has messages that are not in the log yet
+--   plain      whether its queue neither delays nor expires messages
+--   took_s     how long the reading took
+--   entries    how many index entries of due cursors and of new messages were read, dead ones too
+--   place      before this time nothing is due or new, except what is committed more than a second
+--              late
 -- locks:  nothing
 -- plan:   index scan using cursor_due
 select asked.o::int as o,
@@ -39,7 +43,7 @@ left join lateral (
   select cursor.due_at
   from {schema}.cursor
   where cursor.grp = asked.grp
-    -- So that it is counted before this is read.
+    -- So that the entries are counted before this is read.
     and before.entries >= 0
     and cursor.due_at >= asked.since
     and cursor.due_at <= case when asked.since = 'epoch' then 'infinity' else statement_timestamp() end

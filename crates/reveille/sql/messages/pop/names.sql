@@ -1,9 +1,9 @@
--- What has come into being, or gone: queues called $1 that are there ('queue'); partitions called
--- $3 of the queues $2 that are there, or whose queue is not ('partition'); and the queues of each
--- namespace $4 and task $5, null for any ('space'). Answers by place in the question. `sent` is the
--- name of a queue that is not there though the outbox has something for it: of those called $1, and
--- of those that will be in a namespace or task asked for ('sent'). Not while pushes are paused, for
--- then nothing can be moved.
+-- Names that mean something else now: queues named $1 that exist ('queue'); partitions named $3 of
+-- the queues $2 that exist, or whose queue does not ('partition'); and the queues of each namespace
+-- $4 and task $5, null for any ('space'). `o` is the position in the parameters. `sent` is the name
+-- of a queue that does not exist though the outbox has messages for it: of those named $1, and of
+-- those that will be in one of the namespaces and tasks ('sent'). None while pushes are paused,
+-- because then nothing can be moved.
 -- locks:  nothing
 with recursive moving as materialized (
   select not exists (select from {schema}.switch where switch.name = 'push_paused' and switch.engaged) as possible
@@ -32,7 +32,7 @@ union all
 select 'sent', 0, null, pending.queue
 from (select named.queue from named where named.queue is not null limit 1000) as pending
 where not exists (select from {schema}.queue where queue.name = pending.queue)
-  -- Where it will be, as the function ensure says.
+  -- Its namespace and task, as the function ensure_all sets them.
   and exists (
     select
     from unnest($4::text[], $5::text[]) as asked (namespace, task)

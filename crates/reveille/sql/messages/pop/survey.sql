@@ -1,4 +1,4 @@
--- What the heartbeat asks: which of the waited keys have something to claim, and when. Each row of
+-- The heartbeat's question: which of the waited keys have something to claim, and when. Each row of
 -- `waited` is one key: a group of a queue, perhaps in one partition; a queue or a partition that
 -- did not exist yet, by its name; or a space, which waits for queues after the newest one it knows,
 -- of a namespace and a task, each unless it is null. One step into an index for each key.

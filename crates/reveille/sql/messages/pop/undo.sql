@@ -1,6 +1,6 @@
--- Take back what was acked by having been popped and then reached nobody: $1 partition, $2 group,
--- $3 nonce, $4 the sequence before the first, $5 the last one. What somebody has popped since stays
--- as it is.
+-- Put back messages that were acked by popping and reached no consumer: $1 partition, $2 group, $3
+-- nonce, $4 the sequence before the first, $5 the last one. A cursor that another pop has moved
+-- since stays as it is.
 -- locks:  the cursors, ascending
 -- fences: by nonce
 with held as materialized (

@@ -35,13 +35,15 @@
 -- Keys. A key keeps a message from being stored twice. One that grows (a UUID of version 7) and is
 -- greater than every key before it is new, and the log itself remembers it: `key_high` is the
 -- greatest, and a span says which keys lie in which stretch of the log. A span is closed after 16
--- of its messages, or after 16 without a key. All other keys are looked for, and kept in rows of
--- their own.
+-- of its messages, or after 16 without a key. All other keys are looked up, and kept in rows of
+-- their own. Worth it: a message pushed alone takes 16 us here instead of 25, and 665 bytes of log
+-- instead of 830 (decision 0021).
 --
--- Heads are looked up from their newest version back and written where they lie, because while a
--- transaction elsewhere is held open all versions are there. A head that somebody wrote while this
--- waited for its lock does not lie where this saw it, and is written by its key.
--- locks:  the heads, ascending; the dedup rows of the keys
+-- Partition rows are looked up from their newest version back and written where they lie, because
+-- while a transaction elsewhere is held open all versions are there. A row that somebody wrote while
+-- this waited for its lock does not lie where this saw it, and is written by its key. Worth it: after
+-- a minute with such a transaction 0.73 of the throughput is left, instead of 0.17 (decision 0018).
+-- locks:  the partition rows, ascending; the dedup rows of the keys
 -- plan:   index scan backward using partition_row_partition
 with early as materialized (
   -- Names are compared as a range: where one queue has most rows of the outbox, PostgreSQL would
@@ -114,7 +116,7 @@ with early as materialized (
   ) as item (key, id)
   where locked.has_old_keys and item.key <= locked.key_high
 ), judged as materialized (
-  -- Both functions see what was committed before the heads were taken, which this statement may
+  -- Both functions see what was committed before the rows were locked, which this statement may
   -- have begun too early to see.
   select all_locked.so as all_locked,
          case
@@ -143,7 +145,7 @@ with early as materialized (
 ), checked as materialized (
   select case
            when not judged.is_new then false
-           -- A key was kept by somebody who does not hold the head: all of this is undone.
+           -- A key was kept by a transaction that does not hold the partition row: all of this is undone.
            when (select count(*) from kept) <> $21 then {schema}.refuse_duplicates()
            else true
          end as is_new
@@ -155,7 +157,7 @@ with early as materialized (
   from locked, checked
   where checked.is_new and locked.span_is_full
 ), moved as materialized (
-  -- What each head becomes. The span goes on with new keys, and stays as it is without; a full one
+  -- What each partition row becomes. The span goes on with new keys, and stays as it is without; a full one
   -- gives way to the next, which begins with new keys.
   select locked.tid, locked.partition, locked.next_seq - 1 as before,
          locked.next_seq + locked.messages as next_seq,

@@ -1,6 +1,6 @@
--- Which of the keys $2 of the partitions $1 (parallel arrays, partitions repeated) were seen within
--- their window, and by which message. Run it after messages/push/lock.sql in the same transaction:
--- then the answer stays true until the end.
+-- The keys $2 of the partitions $1 (parallel arrays, partitions repeated) that were seen within
+-- their window, and the first message of each. Run it after messages/push/lock.sql in the same
+-- transaction: then the answer stays true until the end.
 -- locks:  nothing
 select seen.partition, seen.key, seen.id
 from unnest($1::int[], $2::uuid[]) as asked (partition, key)

@@ -1,7 +1,7 @@
--- Which of the messages $2 of the partitions $1 (parallel arrays, partitions repeated) are in the
--- log, because a flush whose answer was lost took effect, and where. Looks as far back as a retry
--- can be late. Run it after messages/push/lock.sql in the same transaction: a flush that is still
--- under way holds the heads.
+-- The messages $2 of the partitions $1 (parallel arrays, partitions repeated) that are in the log,
+-- because a flush whose answer was lost took effect, and their positions. Reads as far back as a
+-- retry can be late. Run it after messages/push/lock.sql in the same transaction: a flush that is
+-- still under way holds the partition rows.
 -- locks:  nothing
 select asked.id, held.last_seq - held.n + held.place as seq
 from (select distinct unnest($1::int[]) as partition) as flushed

@@ -1,5 +1,5 @@
--- Take the heads of the partitions $1, ascending; returns those that exist.
--- locks:  the heads, ascending
+-- Lock the rows of the partitions $1, ascending; returns those that exist.
+-- locks:  the partition rows, ascending
 -- plan:   index scan backward using partition_row_partition
 select held.partition
 from (select * from unnest($1::int[]) as asked (partition) order by asked.partition) as asked

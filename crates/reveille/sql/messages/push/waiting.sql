@@ -1,5 +1,5 @@
--- How many messages wait in the queues $1 for the slowest of their groups; all that are kept when
--- there is no group.
+-- How many messages wait in the queues $1 for the slowest of their groups; without a group, all
+-- that are kept.
 -- locks:  nothing
 select partition_row.queue,
        sum(greatest(partition_row.next_seq - 1 - greatest(coalesce(slowest.committed, 0), partition_row.first_seq - 1), 0))::bigint as waiting

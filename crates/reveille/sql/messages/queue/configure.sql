@@ -1,6 +1,6 @@
--- Make the queue $1, or change it: what is null stays as it is or, if $2 says to replace, becomes
--- what a new queue has. Namespace $3 and task $4 are the parts of a dotted name when they are not
--- given; times in seconds; $24 is kept as it is.
+-- Create the queue $1, or change it: an option that is null stays as it is or, with $2 (replace),
+-- is reset to that of a new queue. Namespace $3 and task $4 are the parts of a dotted name if they
+-- are not given; times in seconds; $24 is stored as it is.
 -- locks:  the queue's row
 insert into {schema}.queue as held
   (name, namespace, task, lease, retry_limit, retry_delay, max_deliveries, delay, window_buffer, ttl, max_size,

@@ -1,4 +1,4 @@
--- Delete the queue $1: from now on nobody finds it, and what was pushed to it is gone. Its rows are
+-- Delete the queue $1: from now on it does not exist, and its messages are gone. Their rows are
 -- removed afterwards, see messages/queue/leftovers.sql.
 -- locks:  the queue's row; the outbox rows of that name
 with gone as (

@@ -1,4 +1,4 @@
--- The queue $1, as described.sql shows it.
+-- The queue $1, with the columns of functions/described.sql.
 -- locks:  nothing
 -- plan:   index scan using queue_name_key
 select described.*

@@ -1,4 +1,4 @@
--- The queues named $1, with what every part of the way asks about them. Times in seconds.
+-- The queues named $1, with the options that pushes, pops and acks need. Times in seconds.
 -- locks:  nothing
 select queue.id, queue.uid, queue.name, queue.namespace, queue.task, queue.priority, queue.max_size,
        extract(epoch from queue.lease)::float8 as lease_s,

@@ -1,5 +1,5 @@
--- Let the cursors of queue $1 that wait for a delay be looked at now, because the delay became
--- shorter; whoever claims judges by the new one. Those that wait for a retry wait on.
+-- Make the cursors of queue $1 due that wait for a delay, because the delay became shorter: a claim
+-- applies the new delay. Cursors that wait for a retry keep waiting.
 -- locks:  the cursors, ascending
 with waiting as materialized (
   select cursor.partition, cursor.grp

@@ -1,5 +1,5 @@
 -- The queues whose name is after $1, of namespace $2 and task $3 and with $4 in their name (each
--- null for any), by name, $5 at most; each as described.sql shows it.
+-- null for any), by name, $5 at most; with the columns of functions/described.sql.
 -- locks:  nothing
 select described.*
 from {schema}.queue

@@ -1,4 +1,4 @@
--- The partition $2 of the queue $1, if both are there.
+-- The partition $2 of the queue $1, if both exist.
 -- locks:  nothing
 -- plan:   index scan using queue_name_key
 select partition.id, partition.queue, partition.name, partition.uid, queue.name as queue_name

@@ -1,4 +1,4 @@
--- The partitions that the outside world knows as $1.
+-- The partitions with the public ids $1.
 -- locks:  nothing
 -- plan:   index scan using partition_uid_key
 select partition.id, partition.queue, partition.name, partition.uid, queue.name as queue_name

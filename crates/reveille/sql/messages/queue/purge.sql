@@ -1,6 +1,6 @@
--- Forget every message of the queue $1, whether or not somebody has it: nothing pushed so far is
--- delivered again. Returns how many messages that were.
--- locks:  the heads, ascending; the outbox rows of that name
+-- Delete every message of the queue $1, leased or not: no message pushed so far is delivered again.
+-- Returns how many messages these were.
+-- locks:  the partition rows, ascending; the outbox rows of that name
 with held as materialized (
   select partition_row.partition
   from {schema}.partition_row
@@ -9,7 +9,7 @@ with held as materialized (
   order by partition_row.partition
   for update of partition_row
 ), gone as (
-  -- After the heads, as whoever moves them does.
+  -- After the partition rows, in the order of the statements that move the outbox.
   delete from {schema}.outbox
   where outbox.queue = $1::text and (select count(*) from held) >= 0
   returning 1

@@ -1,7 +1,7 @@
 -- Ack whole leases: $1 partition, $2 group, $3 nonce, $4 the last sequence of the lease, $5 whether
--- to refuse an ended one (parallel arrays, a lease once). The commit waits for the disk unless
+-- to refuse an ended lease (parallel arrays, each lease once). The commit waits for the disk unless
 -- every queue concerned has relaxed acks. Leases that were lost, or are acked only in part, are not
--- returned: those go to messages/settle/rest.sql.
+-- returned: these go to messages/settle/rest.sql.
 -- locks:  the cursors, ascending
 -- plan:   index scan backward using cursor_place
 -- fences: by the nonce of the claim
@@ -31,7 +31,8 @@ with acked as (
       lease_until = null,
       failures = 0,
       deliveries = 0,
-      -- Never cleared while the cursor, on the row we hold, was told of more.
+      -- Never cleared while this cursor, on the row we hold, was marked ready for more: rule R3 of
+      -- docs/messages.md.
       due_at = case when greatest(cursor.upto, partition_row.next_seq - 1) > held.through then clock_timestamp() end
   from held
   cross join lateral {schema}.partition_row_of(held.partition) as partition_row

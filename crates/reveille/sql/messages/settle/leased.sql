@@ -1,5 +1,5 @@
--- Which partitions the leases $1 (nonces) still hold: for releasing what a caller knows only by its
--- lease.
+-- The partitions that the leases $1 (nonces) still hold: for a caller that releases by its lease
+-- alone.
 -- locks:  nothing
 -- plan:   index scan using cursor_nonce
 select cursor.nonce, cursor.partition, cursor.grp, partition_row.queue

@@ -1,6 +1,5 @@
--- Renew every partition of the leases $1 (nonces) for the seconds $2 (parallel; null for the
--- queue's own lease), never shorter than they are. Where $3 says so (parallel), an ended lease is
--- refused.
+-- Extend the leases $1 (nonces), in every partition, to $2 seconds from now (parallel; null for the
+-- lease time of the queue); never shortens them. Where $3 (parallel), an ended lease is refused.
 -- locks:  the cursors, ascending
 -- plan:   index scan using cursor_nonce
 -- fences: by nonce

@@ -1,6 +1,6 @@
--- Where messages are: items by partition $1, group's name $2, transaction id $3 (parallel), in the
--- order given. First within what the group has leased, then among the newest segments it has
--- settled. No group where there is none, no sequence where there is no such message.
+-- The positions of messages: by partition $1, group's name $2, transaction id $3 (parallel arrays),
+-- in the order given. Searches first in the leased range of the group, then in the newest segments
+-- it has settled. Without a group `grp` is null; without such a message `seq` is null.
 -- locks:  nothing
 -- plan:   index scan using segment_pkey
 select asked.o::int as item, partition_row.queue, queue.require_lease, consumer_group.id as grp, cursor.nonce, cursor.committed,

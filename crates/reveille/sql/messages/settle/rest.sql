@@ -1,5 +1,5 @@
--- Settle leases in every other way than whole: see functions/settle.sql. $1 partitions, $2 groups,
--- $3 nonces, $4 throughs, $5 outcomes, $6 errors, $7 strict. The commit waits for the disk unless
+-- Settle leases in every way but as a whole: see functions/settle.sql. $1 partitions, $2 groups, $3
+-- nonces, $4 throughs, $5 outcomes, $6 errors, $7 strict. The commit waits for the disk unless
 -- every queue concerned has relaxed acks.
 -- locks:  the cursors, ascending
 with settled as materialized (

@@ -1,5 +1,5 @@
--- Note an event in the life of the message $2 of partition $1: by the group $3, of type $4, under
--- the names $5, with body $6.
+-- Add a trace of the message $2 of partition $1: by the group $3, of type $4, with the names $5 and
+-- the body $6.
 -- locks:  nothing
 insert into {schema}.trace (partition, transaction_id, consumer_group, event_type, names, body)
 select partition.id, $2::text, $3::text, $4::text, $5::text[], $6::bytea

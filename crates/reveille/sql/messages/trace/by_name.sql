@@ -1,6 +1,6 @@
--- What was noted under the name $1, the oldest first: at most $2, after skipping $3; with how many
--- there are. The page ends before bodies have more than $4 bytes together, unless the first alone
--- has more: what it leaves out is never read.
+-- The traces with the name $1, the oldest first: at most $2, after skipping $3; with the total. The
+-- page ends before bodies have more than $4 bytes together, unless the first alone has more: bodies
+-- that are left out are never read.
 -- locks:  nothing
 with page as (
   select trace.id, trace.transaction_id, trace.consumer_group, trace.event_type, trace.names, trace.body, trace.at,

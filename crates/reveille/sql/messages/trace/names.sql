@@ -1,5 +1,4 @@
--- The names under which something was noted, the latest first: at most $1, after skipping $2; with
--- how many there are.
+-- The names of traces, the latest first: at most $1, after skipping $2; with the total.
 -- locks:  nothing
 select named.name, count(*) as traces, count(distinct (trace.partition, trace.transaction_id)) as messages,
        max(trace.at) as last_at, count(*) over () as total

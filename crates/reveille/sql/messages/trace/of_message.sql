@@ -1,6 +1,6 @@
--- What was noted of the message $2 of partition $1, the oldest first: at most $3, after skipping
--- $4; with how many there are. The page ends before bodies have more than $5 bytes together, unless
--- the first alone has more: what it leaves out is never read.
+-- The traces of the message $2 of partition $1, the oldest first: at most $3, after skipping $4;
+-- with the total. The page ends before bodies have more than $5 bytes together, unless the first
+-- alone has more: bodies that are left out are never read.
 -- locks:  nothing
 -- plan:   index scan using trace_message
 with page as (

@@ -1,5 +1,5 @@
 -- Forget transaction ids whose window is over, at most $1 of them, and $1 runs and spans of them.
--- Returns how many rows that were.
+-- Returns how many rows these were.
 -- locks:  the rows, skipping locked ones: a push may be about to use one again
 with doomed as materialized (
   select dedup.partition, dedup.key

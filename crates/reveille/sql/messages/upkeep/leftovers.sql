@@ -1,8 +1,7 @@
--- Remove a little, about $1 rows of a kind, of what a deleted queue has left, in case whoever
--- deleted it did not come to the end; and the groups of deleted queues, and those that somebody
--- began to make an hour ago and nobody finished. Returns how many rows went; with 0 nothing is
--- left.
--- locks:  the heads of one queue, ascending; rows nobody uses any more
+-- Remove about $1 rows of each table of a deleted queue, in case the process that deleted it
+-- stopped early; also the groups of deleted queues, and groups that were begun an hour ago and not
+-- finished. Returns how many rows were removed; 0 when none is left.
+-- locks:  the partition rows of one queue, ascending; rows that are not used any more
 with doomed as materialized (
   select partition.queue
   from {schema}.partition

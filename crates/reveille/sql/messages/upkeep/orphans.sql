@@ -1,5 +1,5 @@
--- Delete cursors, in partitions above $1, at most $2 of them, whose group is gone. Returns the last
--- partition looked at and how many cursors went; nothing at the end.
+-- Delete cursors whose group is gone, in partitions above $1, at most $2 of them. Returns the last
+-- partition read and how many cursors were deleted; nothing at the end.
 -- locks:  the cursors, skipping locked ones
 with walked as materialized (
   select partition_row.partition

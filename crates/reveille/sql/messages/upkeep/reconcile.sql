@@ -1,7 +1,7 @@
--- Find partitions above $1, at most $2 of them, of which a group was never told although messages
--- wait and nothing says that they are fresh, and tell it. There should be none. Returns a row for
--- each repair, and one without group at the end with the last partition looked at; nothing when
--- there was nothing to look at.
+-- Find stranded messages in partitions above $1, at most $2 of them, and mark them ready: messages
+-- that wait for a group whose cursor is not due, in a partition without new_since. There should be
+-- none. Returns a row for each repair, and a last row without group, with the last partition read;
+-- nothing if no partition was read.
 -- locks:  the cursors, skipping locked ones
 with walked as materialized (
   select partition_row.partition, partition_row.queue, partition_row.next_seq - 1 as newest, partition_row.new_since
@@ -10,7 +10,7 @@ with walked as materialized (
   order by partition_row.partition
   limit $2::bigint
 ), known as (
-  -- A group that is registering has its cursors told in a second step.
+  -- A group that is registering catches up in a second step.
   select walked.partition, walked.queue, walked.newest, consumer_group.id as grp
   from walked
   join {schema}.consumer_group on consumer_group.queue = walked.queue

@@ -1,6 +1,6 @@
--- Note of the chore $1 where it left off, $2, and what it did, $3 (a JSON text); with $4 it is due
--- again at once.
--- locks:  the chore's row
+-- Record for the upkeep task $1 where it stopped, $2, and what it did, $3 (JSON as text); with $4
+-- it is due again at once.
+-- locks:  the task's row
 update {schema}.upkeep
 set mark = $2::bigint,
     done_at = clock_timestamp(),

@@ -1,10 +1,9 @@
--- Move the beginning of partitions above $1, at most $2 of them, past what their queue need not
--- keep: what is older than its retention or its ttl; what every group has settled and is older than
---       the completed retention; and, where somebody is that
--- far behind, what has waited longer than the longest wait. Returns the last partition looked at,
--- how many moved, and by how many messages; nothing at the end. Busy partitions are left for the
--- next round.
--- locks:  the heads, ascending, skipping locked ones
+-- Move the beginning of partitions above $1, at most $2 of them, past messages that their queue
+-- need not keep: those older than its retention or ttl; those that every group has settled and that
+-- are older than its completed retention; and, if some group is that far behind, those that have
+-- waited longer than its longest wait. Returns the last partition read, how many were moved, and by
+-- how many messages; nothing at the end. Busy partitions are left for the next run.
+-- locks:  the partition rows, ascending, skipping locked ones
 with walked as materialized (
   select partition_row.partition, partition_row.queue, partition_row.first_seq, partition_row.next_seq
   from {schema}.partition_row

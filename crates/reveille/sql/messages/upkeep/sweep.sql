@@ -1,8 +1,8 @@
--- Give back the space of what lies before the beginning of partitions above $1, at most $2 of them,
--- $3 segments and about 20,000 messages. Returns the last partition looked at, how many segments
--- went, and whether there is more; nothing at the end. Transaction ids that grow and whose window
--- is not over move to dedup_run. What a deleted queue left goes another way.
--- locks:  segments nobody reads any more
+-- Delete segments before the beginning of partitions above $1, in at most $2 partitions, at most $3
+-- segments and about 20,000 messages. Returns the last partition read, how many segments were
+-- deleted, and whether there are more; nothing at the end. Transaction ids that grow and whose
+-- window is not over move to dedup_run. Segments of deleted queues are removed by leftovers.sql.
+-- locks:  segments that are not read any more
 with walked as materialized (
   select partition_row.partition, partition_row.queue, partition_row.first_seq
   from {schema}.partition_row

@@ -1,6 +1,6 @@
--- Take the chore that has been due longest, among those named $2, and say that it is due again
--- after the seconds $1.
--- locks:  the chore's row, skipping locked ones
+-- Take the upkeep task that has been due longest, among those named $2, and make it due again after
+-- $1 seconds.
+-- locks:  the task's row, skipping locked ones
 with due as materialized (
   select upkeep.name
   from {schema}.upkeep

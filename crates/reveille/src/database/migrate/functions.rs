@@ -3,7 +3,7 @@
 //! A function is replaced whole when the hash of its text differs from the recorded one; grants on
 //! it survive. Old signatures under its name are dropped, and so are functions that are no longer
 //! carried. An older release leaves alone what a newer one wrote, and a program on a schema newer
-//! than its own touches nothing. What somebody else made under a name we need is never replaced or
+//! than its own touches nothing. A function of others under a name we need is never replaced or
 //! dropped: if it was there first, the migration is refused. Ours are known by their comment.
 
 use std::collections::HashMap;
@@ -111,7 +111,7 @@ async fn drop_signatures(
     which: Which,
 ) -> Result<(), DatabaseError> {
     for row in transaction.query(&SIGNATURES, &[&schema.as_str(), &name]).await? {
-        let unwanted = which == Which::All || !row.get::<_, bool>("fresh");
+        let unwanted = which == Which::All || !row.get::<_, bool>("written_now");
         if unwanted && row.get::<_, bool>("ours") {
             let identity: &str = row.get("identity");
             transaction.batch("dropping an old function", &format!("drop function {identity}")).await?;

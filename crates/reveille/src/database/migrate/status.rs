@@ -2,7 +2,7 @@
 //!
 //! A program runs with the schema it was built for and with the next one, so that an upgrade can
 //! roll: first the schema, then the programs one by one. The judgement is pure; [`Applied::read`]
-//! is the only question asked.
+//! runs the only statement.
 
 use std::time::SystemTime;
 

@@ -1,9 +1,8 @@
 //! Removes what we made, and only that.
 //!
-//! Each migration recorded what it made, so our objects can be told from those of others that live
-//! in the schema. Carefully: refuses when others live there or depend on ours. Forced: drops ours
-//! and whatever depends on them, and leaves the rest where it is. The schema itself goes when it is
-//! empty.
+//! Each migration recorded what it made, so our objects are known from those of others in the
+//! schema. Carefully: refuses when others live there or depend on ours. Forced: drops ours and what
+//! depends on them, and leaves the others where they are. The schema itself goes when it is empty.
 
 use std::collections::{BTreeSet, HashSet};
 

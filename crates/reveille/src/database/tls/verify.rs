@@ -1,4 +1,4 @@
-//! The ways to look at a certificate, as libpq's `require`, `verify-ca` and `verify-full` do.
+//! The ways to verify a certificate, as libpq's `require`, `verify-ca` and `verify-full` do.
 //!
 //! All of them prove that the server holds the certificate's key; they differ in whom they believe.
 
@@ -96,10 +96,9 @@ impl ServerCertVerifier for KnownIssuer {
         let Err(Error::InvalidCertificate(refused)) = &verdict else { return verdict };
         let any_name = self.name == Name::Any;
         match refused {
-            // The name is looked at last, after issuer, dates and use, so nothing else is wrong
-            // with it.
+            // The name is checked last, after issuer, dates and use, so nothing else is wrong.
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } if any_name => {}
-            // The dates are looked at before the use.
+            // The dates are checked before the use.
             refused if is_an_authoritys_own(refused) && self.named.iter().any(|named| named == end_entity) => {
                 if !any_name {
                     verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;

@@ -1,4 +1,4 @@
-//! How jobs are given back that were claimed without an answer.
+//! How jobs of a lost claim are given back.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl GiveBack for Release {
         if given.is_empty() {
             return Ok(Given::Nothing);
         }
-        warn!(jobs = given.len(), "gave back jobs whose claim was not answered");
+        warn!(jobs = given.len(), "gave back jobs of a lost claim");
         for queue in queues {
             context.notifier.ready(queue);
         }

@@ -1,10 +1,10 @@
-//! Whose turn it is: how a worker's free slots are shared among its queues.
+//! How a worker's free slots are shared among its queues.
 
 use crate::jobs::ready::Queue;
 
-/// Each queue's share of `want`, by its weight, in the order in which they are served. The order is
-/// drawn, the heavier the more often first, so that what rounding gives to the first is fair in the
-/// long run; a share is never nothing.
+/// Each queue's share of `want`, by its weight, in the order in which the queues are served. The
+/// order is drawn, a heavier queue more often first, so that rounding up the first share is fair in
+/// the long run. A share is at least one.
 pub(super) fn shares(queues: &[Queue], want: usize, weight: impl Fn(&str) -> u32) -> Vec<(Queue, usize)> {
     let total: u64 = queues.iter().map(|queue| u64::from(weight(queue))).sum();
     let share = |queue: &Queue| {

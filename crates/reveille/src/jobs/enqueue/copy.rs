@@ -1,7 +1,7 @@
 //! Enqueue thousands as part of a transaction that is the caller's own, by COPY.
 //!
-//! Copies what is not unique: such jobs have no rule but those that [`NewJob::check`] and the
-//! tables know. Unique ones are few, and go the way that asks who has their key.
+//! Copies jobs that are not unique: [`NewJob::check`] and the tables enforce all their rules.
+//! Unique jobs are few, and are enqueued by the function that checks their keys.
 
 use std::pin::pin;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 
 use super::columns::milliseconds;
-use super::foreign::told;
+use super::foreign::driver_error;
 use super::{Enqueued, Jobs};
 use crate::database::{Param, Statement};
 use crate::jobs::error::JobsError;
@@ -36,12 +36,12 @@ const JOB: [Type; 5] = [Type::INT8, Type::TIMESTAMPTZ, Type::INT2, Type::INT2, T
 
 impl Jobs {
     /// As [`enqueue_in`](Self::enqueue_in), by COPY: for thousands of jobs at once. The jobs exist
-    /// if and when the transaction commits, and are woken for then; what comes of each is answered
-    /// in their order.
+    /// if and when the transaction commits, and their queues are woken then; the answers are in the
+    /// order of the jobs.
     ///
-    /// A job that cannot be one refuses the call before anything is sent. Unique jobs among them go
-    /// the way of `enqueue_in`. The transaction's role must be able to read the sequence of the
-    /// ids, and its connection must be a direct one or a pooler that knows prepared statements.
+    /// An invalid job refuses the call before anything is sent. Unique jobs are enqueued by
+    /// `enqueue_in`. The transaction's role must be able to read the sequence of the ids, and its
+    /// connection must be a direct one or a pooler that knows prepared statements.
     pub async fn enqueue_copy_in(
         &self,
         transaction: &Transaction<'_>,
@@ -51,9 +51,9 @@ impl Jobs {
         let is_unique: Vec<bool> = jobs.iter().map(|job| job.unique.is_some()).collect();
         let (unique, plain): (Vec<NewJob>, Vec<NewJob>) = jobs.into_iter().partition(|job| job.unique.is_some());
         let copied = self.copy(transaction, &plain).await?;
-        let asked = if unique.is_empty() { Vec::new() } else { self.enqueue_in(transaction, unique).await? };
-        let (mut copied, mut asked) = (copied.into_iter(), asked.into_iter());
-        let answer = |is_unique: bool| if is_unique { asked.next() } else { copied.next() };
+        let checked = if unique.is_empty() { Vec::new() } else { self.enqueue_in(transaction, unique).await? };
+        let (mut copied, mut checked) = (copied.into_iter(), checked.into_iter());
+        let answer = |is_unique: bool| if is_unique { checked.next() } else { copied.next() };
         Ok(is_unique.into_iter().filter_map(answer).collect())
     }
 
@@ -63,34 +63,34 @@ impl Jobs {
         }
         let text = |statement: &Statement| statement.text(self.database().schema());
         let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
-        let row = transaction.query_typed_one(&text(&NUMBER), &[(&count, Type::INT8)]).await.map_err(told)?;
+        let row = transaction.query_typed_one(&text(&NUMBER), &[(&count, Type::INT8)]).await.map_err(driver_error)?;
         let (ids, now): (Vec<i64>, SystemTime) = (row.get("ids"), row.get("now"));
         let numbered: Vec<Numbered<'_>> = ids.iter().zip(jobs).map(|(id, job)| Numbered::of(*id, job, now)).collect();
-        bring(transaction, &text(&COPY_BODIES), &BODY, numbered.iter().map(Numbered::body)).await?;
-        bring(transaction, &text(&COPY_JOBS), &JOB, numbered.iter().map(Numbered::job)).await?;
+        copy_rows(transaction, &text(&COPY_BODIES), &BODY, numbered.iter().map(Numbered::body)).await?;
+        copy_rows(transaction, &text(&COPY_JOBS), &JOB, numbered.iter().map(Numbered::job)).await?;
         if self.parts.context.options.notify {
             let mut queues: Vec<&str> = jobs.iter().map(|job| &*job.queue).collect();
             queues.sort_unstable();
             queues.dedup();
-            transaction.query_typed(&text(&ANNOUNCE), &[(&queues, Type::TEXT_ARRAY)]).await.map_err(told)?;
+            transaction.query_typed(&text(&ANNOUNCE), &[(&queues, Type::TEXT_ARRAY)]).await.map_err(driver_error)?;
         }
         Ok(ids.into_iter().map(|id| Enqueued { id: JobId(id), existing: false }).collect())
     }
 }
 
-/// Rows into a table.
-async fn bring<'r, const COLUMNS: usize>(
+/// Copies rows into a table.
+async fn copy_rows<'r, const COLUMNS: usize>(
     transaction: &Transaction<'_>,
     copy: &str,
     types: &[Type; COLUMNS],
     rows: impl Iterator<Item = [Param<'r>; COLUMNS]>,
 ) -> Result<(), JobsError> {
-    let sink = transaction.copy_in(copy).await.map_err(told)?;
+    let sink = transaction.copy_in(copy).await.map_err(driver_error)?;
     let mut writer = pin!(BinaryCopyInWriter::new(sink, types));
     for row in rows {
-        writer.as_mut().write(&row).await.map_err(told)?;
+        writer.as_mut().write(&row).await.map_err(driver_error)?;
     }
-    writer.finish().await.map_err(told)?;
+    writer.finish().await.map_err(driver_error)?;
     Ok(())
 }
 

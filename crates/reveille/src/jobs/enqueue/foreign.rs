@@ -15,10 +15,11 @@ use crate::jobs::statements::ENQUEUE_CAREFULLY;
 
 impl Jobs {
     /// Enqueue as part of the caller's own transaction: the jobs exist if and when it commits, and
-    /// are woken for then. A transaction that is rolled back leaves none and wakes nobody.
+    /// their queues are woken then. A transaction that is rolled back leaves no job and wakes no
+    /// worker.
     ///
-    /// A job that cannot be one refuses the call before anything is sent. Needs a connection to
-    /// this database whose role may use the schema.
+    /// An invalid job refuses the call before anything is sent. Needs a connection to this database
+    /// whose role may use the schema.
     pub async fn enqueue_in<C>(&self, client: &C, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>, JobsError>
     where
         C: GenericClient + Sync,
@@ -28,7 +29,7 @@ impl Jobs {
         let text = ENQUEUE_CAREFULLY.text(self.database().schema());
         let typed: Vec<(Param<'_>, Type)> =
             columns.careful(&notify).into_iter().zip(ENQUEUE_CAREFULLY.types.iter().cloned()).collect();
-        let rows = client.query_typed(&text, &typed).await.map_err(told)?;
+        let rows = client.query_typed(&text, &typed).await.map_err(driver_error)?;
         Ok(rows.iter().map(|row| Enqueued { id: JobId(row.get("id")), existing: row.get("existing") }).collect())
     }
 
@@ -60,9 +61,10 @@ impl Jobs {
             .bind(&columns.conflicts)
             .bind(notify);
         let rows = query.fetch_all(executor).await.map_err(|error| {
-            let said = error.as_database_error();
-            let said = said.map(|said| (said.code().unwrap_or_default().into_owned(), said.message().to_owned()));
-            caller(said, Box::new(error))
+            let refusal = error.as_database_error();
+            let refusal =
+                refusal.map(|refusal| (refusal.code().unwrap_or_default().into_owned(), refusal.message().to_owned()));
+            caller_error(refusal, Box::new(error))
         })?;
         Ok(rows.iter().map(|row| Enqueued { id: JobId(row.get("id")), existing: row.get("existing") }).collect())
     }
@@ -73,15 +75,15 @@ impl Jobs {
     }
 }
 
-/// What tokio-postgres said.
-pub(super) fn told(error: tokio_postgres::Error) -> JobsError {
-    let said = error.as_db_error().map(|said| (said.code().code().to_owned(), said.message().to_owned()));
-    caller(said, Box::new(error))
+/// An error of tokio-postgres.
+pub(super) fn driver_error(error: tokio_postgres::Error) -> JobsError {
+    let refusal = error.as_db_error().map(|refusal| (refusal.code().code().to_owned(), refusal.message().to_owned()));
+    caller_error(refusal, Box::new(error))
 }
 
-/// What the caller's driver said, in the words of the database when it is about the values.
-fn caller(said: Option<(String, String)>, source: Box<dyn Error + Send + Sync>) -> JobsError {
-    match said {
+/// An error of the caller's driver, in the words of the database when it refused the values.
+fn caller_error(refusal: Option<(String, String)>, source: Box<dyn Error + Send + Sync>) -> JobsError {
+    match refusal {
         Some((code, message)) if code == "23505" => JobsError::Duplicate(message),
         Some((code, message)) if code.starts_with("22") => JobsError::Refused(message),
         _ => JobsError::Caller { source },

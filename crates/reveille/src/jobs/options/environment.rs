@@ -1,6 +1,6 @@
 //! The switches of an operator, by the names they have outside of the program.
 //!
-//! The library reads no environment: whoever has one hands it over.
+//! The library reads no environment: the program passes it in.
 
 use std::time::Duration;
 
@@ -12,36 +12,36 @@ const FALLBACK_INTERVAL: &str = "REVEILLE_FALLBACK_INTERVAL_S";
 const STARTUP_SCAN: &str = "REVEILLE_STARTUP_SCAN";
 
 impl JobsOptions {
-    /// The defaults, but for what an environment says otherwise:
+    /// The defaults, with the switches that an environment sets:
     /// `JobsOptions::from_environment(|name| std::env::var(name).ok())`.
     ///
     /// | variable | sets |
     /// |---|---|
     /// | `REVEILLE_NOTIFY` | [`notify`](Self::notify): `on` or `off` |
     /// | `REVEILLE_FALLBACK_INTERVAL_S` | [`fallback_interval`](Self::fallback_interval), in seconds, such as `2` or `0.5` |
-    /// | `REVEILLE_STARTUP_SCAN` | nothing: a worker always looks when it starts. `off` is refused |
+    /// | `REVEILLE_STARTUP_SCAN` | nothing: a worker claims when it starts. `off` is refused |
     ///
     /// Every fault is reported at once. An empty value is none.
     pub fn from_environment(environment: impl Fn(&str) -> Option<String>) -> Result<Self, JobsError> {
         let (mut options, mut faults) = (Self::default(), Vec::new());
-        let said = |name: &str| environment(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-        if let Some(text) = said(NOTIFY) {
+        let value = |name: &str| environment(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        if let Some(text) = value(NOTIFY) {
             match switch(&text) {
                 Some(notify) => options.notify = notify,
                 None => faults.push(format!("{NOTIFY} is {text:?}: write on or off")),
             }
         }
-        if let Some(text) = said(FALLBACK_INTERVAL) {
+        if let Some(text) = value(FALLBACK_INTERVAL) {
             match interval(&text) {
                 Some(interval) => options = options.fallback_interval(interval),
                 None => faults.push(format!("{FALLBACK_INTERVAL} is {text:?}: write seconds, such as 2 or 0.5")),
             }
         }
-        if let Some(text) = said(STARTUP_SCAN) {
+        if let Some(text) = value(STARTUP_SCAN) {
             match switch(&text) {
                 Some(true) => {}
                 Some(false) => faults.push(format!(
-                    "{STARTUP_SCAN} cannot be off: what was committed before a worker listens is found by its first look alone"
+                    "{STARTUP_SCAN} cannot be off: only the first claim finds jobs committed before the worker listens"
                 )),
                 None => faults.push(format!("{STARTUP_SCAN} is {text:?}: it is always on")),
             }
@@ -67,13 +67,13 @@ fn interval(text: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn read(said: &[(&str, &str)]) -> Result<JobsOptions, JobsError> {
-        let find = |name: &str| said.iter().find(|(there, _)| *there == name).map(|(_, text)| (*text).to_owned());
+    fn read(set: &[(&str, &str)]) -> Result<JobsOptions, JobsError> {
+        let find = |name: &str| set.iter().find(|(there, _)| *there == name).map(|(_, text)| (*text).to_owned());
         JobsOptions::from_environment(find)
     }
 
     #[test]
-    fn what_the_environment_says_is_set_and_the_rest_is_as_ever() {
+    fn the_environment_sets_switches_and_leaves_the_other_defaults() {
         let usual = read(&[("REVEILLE_NOTIFY", " "), ("OTHER", "off")]).unwrap();
         assert_eq!((usual.notify, usual.fallback_interval), (true, None));
 
@@ -85,17 +85,17 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_at_once() {
+    fn every_fault_is_reported_at_once() {
         let wrong =
             [("REVEILLE_NOTIFY", "maybe"), ("REVEILLE_FALLBACK_INTERVAL_S", "-1"), ("REVEILLE_STARTUP_SCAN", "off")];
-        let said = read(&wrong).unwrap_err().to_string();
+        let text = read(&wrong).unwrap_err().to_string();
 
         for part in [
             "REVEILLE_NOTIFY is \"maybe\"",
             "REVEILLE_FALLBACK_INTERVAL_S is \"-1\"",
             "REVEILLE_STARTUP_SCAN cannot be off",
         ] {
-            assert!(said.contains(part), "{part} is not in {said}");
+            assert!(text.contains(part), "{part} is not in {text}");
         }
         for zero in ["0", "NaN", "inf", "1e400", "2 s"] {
             assert!(read(&[("REVEILLE_FALLBACK_INTERVAL_S", zero)]).is_err(), "{zero}");

@@ -1,7 +1,7 @@
 //! The queues that workers of this process wait for, and the workers themselves.
 //!
-//! Owns the hub of the jobs and its place in listener and heartbeat. A hint names a queue, or a
-//! worker that is to check the jobs it holds: one of them is to be cancelled.
+//! Owns the hub of the jobs and its registration with listener and heartbeat. A hint names a queue,
+//! or a worker that is to check the jobs it holds, because one of them is to be cancelled.
 //!
 //! Next: [`crate::jobs::claim`].
 
@@ -20,13 +20,13 @@ use crate::node::{Column, Hint, Survey, WorkSource};
 
 /// The name of jobs in hints.
 const SOURCE: &str = "jobs";
-/// What the heartbeat asks.
+/// The statement by which the heartbeat finds ready and coming jobs.
 const SURVEY: Survey = Survey::new(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/jobs/claim/survey.sql")));
 
-/// A queue, as one waits for it.
+/// A queue, as the key that workers wait for.
 pub(in crate::jobs) type Queue = Arc<str>;
 
-/// What an announcement is about.
+/// The hint of the jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::jobs) enum About {
     /// Jobs of a queue may be claimable.
@@ -116,7 +116,7 @@ impl WorkSource for JobSource {
                 if let Some(attend) = self.workers().get(worker) {
                     attend.notify_one();
                 }
-                // In a notification it may be the name of a queue as well.
+                // In a notification this may be the name of a queue as well.
                 self.hub.wake(&about.to_text().into(), cause);
             }
         }

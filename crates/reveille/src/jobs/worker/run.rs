@@ -1,4 +1,4 @@
-//! The loop of a worker: asks for as many jobs as it has room for, and gives each a task.
+//! The loop of a worker: demands as many jobs as it has room for, and gives each a task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use super::shared::WorkerShared;
+use super::state::WorkerState;
 use super::{Stop, keeper, slot};
 use crate::jobs::Parts;
 use crate::jobs::claim::Claimed;
@@ -19,28 +19,29 @@ use crate::jobs::ready::Queue;
 
 /// How long one demand stands; then it is made again.
 const PATIENCE: Duration = Duration::from_secs(3600);
-/// After looks that could not be asked for.
+/// After a demand that failed or was refused.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Until it is told to stop. `ended` is told when the last lease was let go.
+/// Runs until the worker is stopped. `ended` is set when the last lease is settled or given back.
 pub(super) async fn run(
     parts: Arc<Parts>,
-    worker_shared: Arc<WorkerShared>,
+    worker: Arc<WorkerState>,
     stop: Stop,
     tracker: TaskTracker,
     ended: watch::Sender<bool>,
 ) {
     let notifier = &parts.context.notifier;
-    notifier.enlist(&worker_shared.name, &worker_shared.attend);
-    let keeping = keeper::keep(&parts.settler, &worker_shared);
+    notifier.enlist(&worker.name, &worker.attend);
+    let keeping = keeper::keep(&parts.settler, &worker);
     let working = async {
         let end = parts.context.service.end().clone();
         tokio::select! {
-            () = ask_for_ever(&parts, &worker_shared, &stop, &tracker) => {}
+            () = demand_for_ever(&parts, &worker, &stop, &tracker) => {}
             () = stop.claims.cancelled() => {}
             () = end.cancelled() => {}
         }
-        // What runs is kept alive until it is over; when everything closes, nobody drains.
+        // Leases are kept until the handlers have ended. When the jobs close, no drain stops the
+        // handlers, so this does.
         tokio::select! {
             () = tracker.wait() => {}
             () = end.cancelled() => {
@@ -55,32 +56,32 @@ pub(super) async fn run(
         () = keeping => {}
         () = working => {}
     }
-    notifier.dismiss(&worker_shared.name);
+    notifier.dismiss(&worker.name);
     ended.send_replace(true);
 }
 
-async fn ask_for_ever(parts: &Arc<Parts>, worker_shared: &Arc<WorkerShared>, stop: &Stop, tracker: &TaskTracker) {
-    let queues: Arc<[Queue]> = worker_shared.queues.iter().map(|(queue, _)| Arc::clone(queue)).collect();
+async fn demand_for_ever(parts: &Arc<Parts>, worker: &Arc<WorkerState>, stop: &Stop, tracker: &TaskTracker) {
+    let queues: Arc<[Queue]> = worker.queues.iter().map(|(queue, _)| Arc::clone(queue)).collect();
     let handle = parts.claimer.handle();
     loop {
-        while worker_shared.want() == 0 {
-            worker_shared.freed.notified().await;
+        while worker.want() == 0 {
+            worker.freed.notified().await;
         }
         let until = std::time::Instant::now() + PATIENCE;
-        let ticket = match handle.request(Arc::clone(&queues), Arc::clone(worker_shared), Patience::Until(until)) {
+        let ticket = match handle.request(Arc::clone(&queues), Arc::clone(worker), Patience::Until(until)) {
             Ok(ticket) => ticket,
             Err(refused) => {
-                warn!(%refused, worker = &*worker_shared.name, retry_in = ?PAUSE, "could not ask for jobs");
+                warn!(%refused, worker = &*worker.name, retry_in = ?PAUSE, "could not ask for jobs");
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
         match ticket.await {
-            Answer::Lease(jobs) => hand_out(parts, worker_shared, stop, tracker, jobs),
+            Answer::Lease(jobs) => hand_out(parts, worker, stop, tracker, jobs),
             Answer::Nothing => {}
             Answer::Failed => tokio::time::sleep(PAUSE).await,
             Answer::Refused(refused) => {
-                warn!(%refused, worker = &*worker_shared.name, retry_in = ?PAUSE, "could not wait for jobs");
+                warn!(%refused, worker = &*worker.name, retry_in = ?PAUSE, "could not wait for jobs");
                 tokio::time::sleep(PAUSE).await;
             }
             Answer::Closed => std::future::pending().await,
@@ -88,25 +89,16 @@ async fn ask_for_ever(parts: &Arc<Parts>, worker_shared: &Arc<WorkerShared>, sto
     }
 }
 
-fn hand_out(
-    parts: &Arc<Parts>,
-    worker_shared: &Arc<WorkerShared>,
-    stop: &Stop,
-    tracker: &TaskTracker,
-    mut jobs: Vec<Claimed>,
-) {
+fn hand_out(parts: &Arc<Parts>, worker: &Arc<WorkerState>, stop: &Stop, tracker: &TaskTracker, mut jobs: Vec<Claimed>) {
     let now = Instant::now();
-    worker_shared.took(jobs.len());
+    worker.took(jobs.len());
     jobs.sort_by_key(|job| (job.priority, job.was_due()));
     for claimed in jobs {
-        let event = JobEvent::Claimed {
-            job: claimed.about.clone(),
-            worker: Arc::clone(&worker_shared.name),
-            waited: claimed.waited,
-        };
+        let event =
+            JobEvent::Claimed { job: claimed.about.clone(), worker: Arc::clone(&worker.name), waited: claimed.waited };
         parts.context.reporter.emit(&event);
         let (job, args) = Job::new(&parts.context, claimed);
-        worker_shared.hold(&job.held, now);
-        tracker.spawn(slot::attempt(Arc::clone(parts), Arc::clone(worker_shared), stop.clone(), job, args));
+        worker.hold(&job.held, now);
+        tracker.spawn(slot::attempt(Arc::clone(parts), Arc::clone(worker), stop.clone(), job, args));
     }
 }

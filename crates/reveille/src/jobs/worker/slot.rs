@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use tracing::{Instrument, error, info_span, warn};
 
 use super::Stop;
-use super::shared::WorkerShared;
+use super::state::WorkerState;
 use crate::jobs::Parts;
 use crate::jobs::event::JobEvent;
 use crate::jobs::handler::{Hook, Working};
@@ -19,68 +19,62 @@ use crate::jobs::outcome::Outcome;
 use crate::jobs::settle::{Ending, Settlement};
 
 /// Make one attempt and record it.
-pub(super) async fn attempt(parts: Arc<Parts>, worker_shared: Arc<WorkerShared>, stop: Stop, job: Job, args: Vec<u8>) {
-    let (ending, took) = run(&parts, &worker_shared, &stop, &job, args).await;
-    worker_shared.free();
+pub(super) async fn attempt(parts: Arc<Parts>, worker: Arc<WorkerState>, stop: Stop, job: Job, args: Vec<u8>) {
+    let (ending, took) = run(&parts, &worker, &stop, &job, args).await;
+    worker.free();
     if let Some(ending) = ending {
         if ending == Ending::Release {
-            worker_shared.count_released();
+            worker.count_released();
         }
         let settlement = settlement(&job, ending, took);
         parts.settler.settle_one(settlement).await;
     } else if job.held.lost.is_cancelled() {
         parts.context.reporter.emit(&JobEvent::LeaseLost { job: job.held.about.clone() });
     }
-    worker_shared.let_go(&job.held);
+    worker.let_go(&job.held);
 }
 
-/// `None` when the job is nobody's concern here any more.
-async fn run(
-    parts: &Parts,
-    worker_shared: &WorkerShared,
-    stop: &Stop,
-    job: &Job,
-    args: Vec<u8>,
-) -> (Option<Ending>, Duration) {
+/// `None` when this worker has nothing to record: the lease is lost, or the worker was abandoned.
+async fn run(parts: &Parts, worker: &WorkerState, stop: &Stop, job: &Job, args: Vec<u8>) -> (Option<Ending>, Duration) {
     let held = &job.held;
-    // Those claimed ahead wait here for a slot.
+    // Jobs that were claimed ahead wait here for a slot.
     let _slot = tokio::select! {
         biased;
         () = held.lost.cancelled() => return (None, Duration::ZERO),
         () = stop.claims.cancelled() => {
-            return ((!worker_shared.is_abandoned()).then_some(Ending::Release), Duration::ZERO);
+            return ((!worker.is_abandoned()).then_some(Ending::Release), Duration::ZERO);
         }
-        slot = worker_shared.slots.acquire() => slot,
+        slot = worker.slots.acquire() => slot,
     };
     if job.is_cancelled() {
         return (Some(Ending::By(Outcome::Cancel("it was cancelled before it began".to_owned()))), Duration::ZERO);
     }
-    let Some(handler) = worker_shared.handlers.get(job.kind()) else {
-        let note = format!("no handler for the kind \"{}\" in {}", job.kind(), worker_shared.name);
-        warn!(job_id = job.id().0, kind = job.kind(), retry_in = ?worker_shared.unknown_kind_delay, "no handler for this kind of job");
-        return (Some(Ending::Park(note, worker_shared.unknown_kind_delay)), Duration::ZERO);
+    let Some(handler) = worker.handlers.get(job.kind()) else {
+        let note = format!("no handler for the kind \"{}\" in {}", job.kind(), worker.name);
+        warn!(job_id = job.id().0, kind = job.kind(), retry_in = ?worker.unknown_kind_delay, "no handler for this kind of job");
+        return (Some(Ending::Park(note, worker.unknown_kind_delay)), Duration::ZERO);
     };
     let working = match handler(&args, job.clone()) {
         Ok(working) => working,
         Err(outcome) => return (Some(Ending::By(outcome)), Duration::ZERO),
     };
     drop(args);
-    worker_shared.begin();
+    worker.begin();
     parts.context.reporter.emit(&JobEvent::Started { job: held.about.clone() });
-    watched(worker_shared, |hook| hook.before(job));
+    call_hooks(worker, |hook| hook.before(job));
     let began = Instant::now();
-    let ending = watch_over(worker_shared, stop, job, working).await;
+    let ending = watch_over(worker, stop, job, working).await;
     let took = began.elapsed();
-    worker_shared.end();
+    worker.end();
     let ending = ending.map(|ending| recordable(revised(job, ending), parts.context.options.args_bytes_max));
     if let Some(Ending::By(outcome)) = &ending {
-        watched(worker_shared, |hook| hook.after(job, outcome, took));
+        call_hooks(worker, |hook| hook.after(job, outcome, took));
     }
     (ending, took)
 }
 
-/// Until it ends, or may not go on: whatever comes first.
-async fn watch_over(worker_shared: &WorkerShared, stop: &Stop, job: &Job, working: Working) -> Option<Ending> {
+/// Waits until the handler ends or may not go on.
+async fn watch_over(worker: &WorkerState, stop: &Stop, job: &Job, working: Working) -> Option<Ending> {
     let held = &job.held;
     let span = info_span!(
         "job",
@@ -88,7 +82,7 @@ async fn watch_over(worker_shared: &WorkerShared, stop: &Stop, job: &Job, workin
         kind = job.kind(),
         queue = job.queue(),
         attempt = job.attempt(),
-        worker_id = &*worker_shared.name
+        worker_id = &*worker.name
     );
     let working = AssertUnwindSafe(working).catch_unwind().instrument(span);
     let patience = async {
@@ -97,12 +91,12 @@ async fn watch_over(worker_shared: &WorkerShared, stop: &Stop, job: &Job, workin
             None => std::future::pending().await,
         }
     };
-    // Told to stop, a handler may take a moment; then it is dropped.
+    // A handler that was asked to stop may take a moment; then it is dropped.
     let out_of_grace = async {
         held.cancel.cancelled().await;
-        tokio::time::sleep(worker_shared.cancel_grace).await;
+        tokio::time::sleep(worker.cancel_grace).await;
     };
-    let told = async {
+    let asked_to_stop = async {
         stop.handlers.cancelled().await;
         held.cancel.cancel();
         std::future::pending::<()>().await;
@@ -115,21 +109,21 @@ async fn watch_over(worker_shared: &WorkerShared, stop: &Stop, job: &Job, workin
         })),
         () = held.lost.cancelled() => None,
         () = stop.now.cancelled() => {
-            worker_shared.count_dropped();
-            (!worker_shared.is_abandoned()).then_some(Ending::Release)
+            worker.count_dropped();
+            (!worker.is_abandoned()).then_some(Ending::Release)
         }
         () = patience => Some(Ending::By(Outcome::retry("timeout", "it took longer than it may"))),
         () = out_of_grace => Some(if held.cancel_requested.load(Ordering::Relaxed) {
             Ending::By(Outcome::Cancel("it was cancelled, and did not stop by itself".to_owned()))
         } else {
-            worker_shared.count_dropped();
+            worker.count_dropped();
             Ending::Release
         }),
-        () = told => None,
+        () = asked_to_stop => None,
     }
 }
 
-/// What the handler says, in the light of what happened to its job.
+/// The handler's outcome, revised by what happened to its job.
 fn revised(job: &Job, ending: Ending) -> Ending {
     let held = &job.held;
     if held.settled.load(Ordering::Relaxed) {
@@ -142,7 +136,7 @@ fn revised(job: &Job, ending: Ending) -> Ending {
             other => other,
         };
     }
-    // A handler that stops because it was asked to may call that a failure; it is what was wanted.
+    // A handler that stops because it was asked to may call that a failure, but it is not one.
     match ending {
         Ending::By(Outcome::Retry(failure) | Outcome::RetryIn(failure, _))
             if held.cancel_requested.load(Ordering::Relaxed) =>
@@ -154,12 +148,12 @@ fn revised(job: &Job, ending: Ending) -> Ending {
     }
 }
 
-/// In words and sizes that the books take.
+/// An ending that the tables accept: texts are cut, and a result that is too large is a failure.
 fn recordable(ending: Ending, result_bytes_max: usize) -> Ending {
     let Ending::By(outcome) = ending else { return ending };
     Ending::By(match outcome.check(result_bytes_max) {
         Ok(()) => outcome.fitted(),
-        // The work is done, and done again it would come to as much.
+        // The work is done, and another attempt would have as large a result.
         Err(error) => Outcome::dead("result_too_large", error.to_string()),
     })
 }
@@ -177,9 +171,9 @@ fn settlement(job: &Job, ending: Ending, took: Duration) -> Settlement {
     }
 }
 
-fn watched(worker_shared: &WorkerShared, tell: impl Fn(&dyn Hook)) {
-    for hook in &worker_shared.hooks {
-        if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| tell(&**hook))) {
+fn call_hooks(worker: &WorkerState, call: impl Fn(&dyn Hook)) {
+    for hook in &worker.hooks {
+        if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| call(&**hook))) {
             error!(message = words(&*panic), "a hook panicked");
         }
     }

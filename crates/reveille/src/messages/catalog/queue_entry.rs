@@ -1,4 +1,4 @@
-//! A queue, as far as the way from push to ack must know it.
+//! A queue, with the options that pushes, pops and acks need.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::messages::ids::QueueId;
 use crate::messages::name::QueueName;
 
-/// What a queue's row says.
+/// A queue, as read from its row.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(in crate::messages) struct QueueEntry {
@@ -23,7 +23,7 @@ pub(in crate::messages) struct QueueEntry {
     pub(in crate::messages) lease: Duration,
     pub(in crate::messages) delay: Duration,
     pub(in crate::messages) window_buffer: Duration,
-    /// Transaction ids are remembered, so that one comes in once.
+    /// Transaction ids are remembered: a partition stores each once within the window.
     pub(in crate::messages) remembers: bool,
     pub(in crate::messages) encrypted: bool,
     pub(in crate::messages) require_lease: bool,

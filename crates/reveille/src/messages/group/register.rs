@@ -1,21 +1,22 @@
-//! The first pop of a group: a row for the group, and a cursor for each partition.
+//! Registers a consumer group at its first pop: a row for the group, and a cursor for each
+//! partition.
 //!
-//! Promises that no statement writes more than some cursors, however many partitions there are, and
-//! that it holds nobody up: the queue's row, which whoever makes a partition needs, is held for a
-//! moment at the beginning and at the end.
+//! Promises that one statement creates a bounded number of cursors, however many partitions there
+//! are, and that registration delays nobody. The queue's row, which the creation of a partition
+//! needs too, is locked for a moment at the beginning and at the end.
 //!
-//! What may come between the steps, and why nothing is lost:
-//! - A partition is made. Its number is above `through`, for whoever registers waits first until
-//!   none is on its way; the last step, which holds the queue's row again, makes a cursor for each
-//!   of those. The group begins at their beginning.
-//! - A message is pushed to a partition that has its cursor. If it is told to the other groups
-//!   before this one is known to the queue, nobody tells this one but the catching up, which comes
-//!   after that.
-//! - The process dies, or its client goes away. What was made stays, under a group that nobody
-//!   finds. The next pop of the group, on any node, goes on with it; if none comes, upkeep removes
-//!   it after an hour.
-//! - Two make the same group. A cursor is made once, and whoever comes second finds it made; in one
-//!   process the second waits.
+//! What may happen between the steps, and why nothing is lost:
+//! - A partition is created. Its number is above `through`, because the first step waits until no
+//!   other partition is being created. The last step locks the queue's row again, and creates the
+//!   cursors of these partitions. The group begins at their beginning.
+//! - A message is pushed to a partition where the group has its cursor already. If the partition is
+//!   marked ready before the queue knows the group, this cursor is left out. The catching up, which
+//!   comes after that, marks it ready.
+//! - The process dies, or its client goes away. The cursors stay, under a group that the queue does
+//!   not know yet. The next pop of the group, on any node, goes on with them; if there is none,
+//!   upkeep removes them after an hour.
+//! - Two processes create the same group. A cursor is created once; the second process finds that
+//!   it exists. Within one process the second pop waits.
 //!
 //! Next: [`super::super::pop`].
 
@@ -33,10 +34,10 @@ use crate::messages::ids::GroupId;
 use crate::messages::name::GroupName;
 use crate::messages::statements::{CATCH_UP, FIND_GROUP, FINISH_GROUP, MAKE_CURSORS, REGISTER};
 
-/// Cursors that one statement makes or looks at.
+/// How many cursors one statement creates or reads.
 const CURSORS_MAX: i32 = 2000;
 
-/// Who makes the same group of the same queue at the moment.
+/// The groups that are being created in this process, each with a lock for the pops that wait.
 type Turns = HashMap<GroupId, Arc<tokio::sync::Mutex<()>>>;
 
 #[derive(Debug)]
@@ -50,8 +51,8 @@ impl Registrar {
         Self { context: Arc::clone(context), turns: Mutex::default() }
     }
 
-    /// The group's id; `None` when the queue is gone. Each step takes a connection and gives it
-    /// back: other first pops come between.
+    /// The group's id; `None` if the queue is gone. Each step takes a connection and gives it back,
+    /// so that the first pops of other groups come in between.
     pub(super) async fn found_or_registered(
         &self,
         queue: NamedQueue<'_>,
@@ -80,7 +81,7 @@ impl Registrar {
         subscription: Subscription,
     ) -> Result<Option<i32>, MessagesError> {
         let (mode, from) = beginning(group, subscription);
-        // Others must not be able to shut out the consumers of a plain queue.
+        // Other groups must not be able to shut out the consumers of a plain queue.
         let limit = if group.is_queue_mode() { i32::MAX } else { self.context.options.groups_max };
         let params: [crate::database::Param<'_>; 6] =
             [&queue.id.0, &group.as_str(), &mode, &from, &limit, &CURSORS_MAX];
@@ -94,7 +95,7 @@ impl Registrar {
         }
     }
 
-    /// The cursors of a group that is begun, and then the group.
+    /// Creates the cursors of a group that was begun, then makes the group known to its queue.
     async fn make(&self, group: i32, through: i32) -> Result<Option<i32>, MessagesError> {
         let turn = self.turn(GroupId(group)).await;
         let database = &self.context.database;
@@ -110,9 +111,9 @@ impl Registrar {
         Ok(row.is_some_and(|row| row.get("known")).then_some(group))
     }
 
-    /// In transactions of their own, after the group is visible to everybody: what was spread to
-    /// the other groups before that, this one is told of now. Whoever finds a group unsettled does
-    /// it for one that died in between.
+    /// Marks ready, for this group, the partitions that were marked ready for the others before
+    /// this group was visible. In transactions of their own, after that. If a process dies in
+    /// between, the next pop that finds the group unsettled does it.
     async fn catch_up(&self, group: i32) -> Result<(), MessagesError> {
         let mut after = 0;
         loop {
@@ -134,8 +135,8 @@ impl Registrar {
     }
 }
 
-/// The right to make a group, in this process. Whoever waits for it next has the same lock; with
-/// the last one it goes.
+/// The right to create a group, in this process. Pops that wait for it share its lock; the last one
+/// removes the lock.
 struct Turn<'r> {
     registrar: &'r Registrar,
     group: GroupId,

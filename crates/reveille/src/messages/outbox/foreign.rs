@@ -1,4 +1,6 @@
-//! Push as part of a transaction that is the caller's own.
+//! Pushes in a caller's transaction, through tokio-postgres or sqlx.
+//!
+//! Next: `sql/functions/push_items.sql`, which writes the outbox.
 
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
@@ -14,12 +16,12 @@ use crate::messages::statements::PUSH_ITEMS;
 
 impl Messages {
     /// Push as part of the caller's own transaction: the messages exist if and when it commits, and
-    /// are woken for then. In their partitions they stand in the order in which transactions were
-    /// committed, as far as that can be seen from outside. Returns their ids. A transaction id that
-    /// was seen before is dropped silently, after the commit.
+    /// the commit wakes their consumers. In their partitions they stand in the order in which
+    /// transactions were committed, as far as that is visible from outside. Returns their ids. A
+    /// message whose transaction id was seen before is dropped silently, after the commit.
     ///
-    /// Holds nothing that others wait for, however long the transaction stays open. An item that
-    /// cannot be stored refuses the call, before anything is sent. Needs a connection to this
+    /// Locks nothing that others wait for, however long the transaction stays open. An item that
+    /// cannot be stored fails the call, before anything is sent. Needs a connection to this
     /// database whose role may use the schema.
     pub async fn push_in<C>(&self, client: &C, items: Vec<PushItem>) -> Result<Vec<MessageId>, MessagesError>
     where
@@ -56,23 +58,23 @@ impl Messages {
         Ok(foreign.ids())
     }
 
-    /// A transaction in which something was pushed to these queues was committed: wake whoever
-    /// waits. Not needed, for the commit itself notifies; but for a queue that is marked quiet it
-    /// does not, and this is a little faster.
+    /// A transaction that pushed to these queues was committed: wakes their consumers. Usually not
+    /// needed, because the commit notifies; but the commit does not notify for a quiet queue, and
+    /// this is a little faster.
     pub async fn pushed_in(&self, queues: &[QueueName]) -> Result<(), MessagesError> {
         let context = &self.parts.context;
         for name in queues {
             match context.catalog.queue(&context.database, name).await? {
                 Some(queue) => context.notifier.pushed(queue.id, &[]),
-                // It is made when somebody moves the messages.
-                None => context.notifier.new_queue(),
+                // The queue is created when its messages are moved.
+                None => context.notifier.new_names(),
             }
         }
         Ok(())
     }
 }
 
-/// The arrays of such a push.
+/// The parameters of such a push.
 struct Foreign {
     queues: Vec<String>,
     partitions: Vec<String>,

@@ -1,8 +1,8 @@
-//! What one claim round makes for one demand.
+//! What one claim round claims for one demand.
 //!
 //! A [`Claim`] begins empty and open, with the targets that the round is about. The round adds the
-//! partitions it leases for it. At its end a claim is one of three: partitions for the consumer, an
-//! error for the consumer, or the order to resolve its names again.
+//! partitions that it leases for the demand. At the end of the round a claim is one of three:
+//! partitions for the consumer, an error for the consumer, or a request to resolve its names again.
 //!
 //! Next: `slots`, with the two statements that claim; then [`super::rows`].
 
@@ -59,13 +59,13 @@ impl Target {
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) id: DemandId,
-    /// Its place in the round, which names it in the statements.
+    /// Its position in the round, which names it in the statements.
     pub(super) number: usize,
     pub(super) demand: Arc<Demand>,
     /// Where the round claims for it, the best first.
     pub(super) targets: Vec<Target>,
-    /// The nonce of this round's claims alone: to release what one round lost must not touch what
-    /// the next one claims.
+    /// The nonce of this round's claims alone: releasing the lost claims of one round must not
+    /// touch the claims of the next.
     pub(super) lease: LeaseId,
     /// When the round began, before any claim was sent.
     since: Instant,
@@ -79,18 +79,18 @@ enum State {
     Open,
     /// Its names mean something else now: the pop resolves them again.
     NamesChanged,
-    /// There are messages, and they cannot be given.
+    /// There are messages, and they cannot be delivered.
     Refused(MessagesError),
 }
 
 impl Claim {
     /// A demand at the beginning of the round that is about these keys.
-    pub(super) fn new(number: usize, asked: &WaitingDemand<Key, Demand>, keys: &HashSet<&Key>) -> Self {
-        let targets = asked.keys.iter().filter(|key| keys.contains(key)).filter_map(Target::of).collect();
+    pub(super) fn new(number: usize, waiting: &WaitingDemand<Key, Demand>, keys: &HashSet<&Key>) -> Self {
+        let targets = waiting.keys.iter().filter(|key| keys.contains(key)).filter_map(Target::of).collect();
         Self {
-            id: asked.id,
+            id: waiting.id,
             number,
-            demand: Arc::clone(&asked.request),
+            demand: Arc::clone(&waiting.request),
             targets,
             lease: LeaseId::random(),
             since: Instant::now(),
@@ -99,7 +99,7 @@ impl Claim {
         }
     }
 
-    /// Whether it is still without messages, and may get some.
+    /// Whether it has no messages yet, and may get some.
     pub(super) fn waits(&self) -> bool {
         matches!(self.state, State::Open) && self.partitions.is_empty()
     }
@@ -132,7 +132,7 @@ impl Claim {
         }
     }
 
-    /// Whether another demand may have it: it could have claimed all of it itself.
+    /// Whether another demand may have it: that demand could have claimed all of it.
     pub(super) fn suits(&self, demand: &Demand) -> bool {
         let messages: usize = self.partitions.iter().map(|partition| partition.messages.len()).sum();
         let covered = |lease| demand.keys.iter().filter_map(Target::of).any(|target| target.covers(lease));
@@ -144,8 +144,9 @@ impl Claim {
             && self.partitions.iter().all(covered)
     }
 
-    /// A process that was stopped, or a connection that stalled, may bring a claim after its lease
-    /// ended. Others may have settled the messages by then, and a consumer could not settle them.
+    /// After a process was stopped or a connection stalled, a claim may arrive when its lease has
+    /// ended. Other consumers may have settled the messages by then, and this one could not settle
+    /// them.
     fn has_ended(&self) -> bool {
         let held = self.since.elapsed();
         !self.demand.auto_ack && self.partitions.iter().any(|partition| partition.lease_time <= held)

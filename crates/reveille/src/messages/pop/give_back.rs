@@ -1,7 +1,9 @@
-//! What was claimed and reached nobody goes back, as if it had not been claimed.
+//! Gives back claims that no consumer received, as if they had not been made.
 //!
-//! Leases are released by their nonces, and what was acked by popping is taken back by its place.
-//! Claims whose answer was lost are [`crate::service::lost_claims`].
+//! Leases are released by their nonces. Messages that were acked by popping have no lease: their
+//! cursors are moved back.
+//!
+//! Next: [`crate::service::lost_claims`], for claims whose answer was lost.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +20,8 @@ use crate::messages::message::PartitionLease;
 use crate::messages::statements::{ABANDON, UNDO};
 use crate::service::lost_claims::{GiveBack, Given, SentClaim};
 
-/// Nonces under which something may be claimed that is in nobody's hands.
+/// Nonces of claims that were sent. Dropped before [`in_hand_but`](Self::in_hand_but), what was
+/// claimed under them is given back.
 pub(super) struct LostClaims(SentClaim<Release>);
 
 /// Releases leases by their nonces.
@@ -27,7 +30,7 @@ struct Release(Arc<MessagesContext>);
 impl GiveBack for Release {
     type Nonce = Uuid;
 
-    /// A round sends several claims: each may take effect at its own time.
+    /// Never [`Given::All`]: a round sends several claims, and each takes effect at its own time.
     async fn give_back(&self, nonces: &[Uuid]) -> Result<Given, DatabaseError> {
         let released = abandon(&self.0, nonces).await?;
         Ok(if released.is_empty() { Given::Nothing } else { Given::Some })
@@ -39,32 +42,32 @@ impl LostClaims {
         Self(SentClaim::new(&context.service, Release(Arc::clone(context)), nonces))
     }
 
-    /// Everything is in hand but what these claimed.
-    pub(super) fn landed_but(self, left: Vec<Uuid>) {
+    /// All claims were received, except those under these nonces.
+    pub(super) fn in_hand_but(self, left: Vec<Uuid>) {
         self.0.in_hand_but(left);
     }
 }
 
-/// Gives back what no demand would have.
+/// Gives back claims for which there is no demand any more.
 pub(super) async fn give_back(context: &Arc<MessagesContext>, claims: Vec<Claim>) {
     let (acked, leased): (Vec<Claim>, Vec<Claim>) = claims.into_iter().partition(|claim| claim.demand.auto_ack);
     let nonces: Vec<Uuid> = leased.iter().map(|claim| claim.lease.0).collect();
     if !nonces.is_empty()
         && let Err(error) = abandon(context, &nonces).await
     {
-        warn!(%error, "could not release what no consumer took, trying again");
+        warn!(%error, "could not release leases that no consumer received, trying again");
         drop(LostClaims::new(context, nonces));
     }
     if !acked.is_empty()
         && let Err(error) = undo(context, &acked).await
     {
         let messages: usize = acked.iter().flat_map(|claim| &claim.partitions).map(|lease| lease.messages.len()).sum();
-        warn!(%error, messages, "consumers that ack by popping went away, and their messages are lost");
+        warn!(%error, messages, "lost messages: consumers that ack by popping went away, and putting back failed");
     }
 }
 
-/// A look failed half-way. Its leases are sent; what it acked by popping must be taken back one
-/// by one.
+/// A claim round failed half-way. Its leases are given back by their nonces; messages that it acked
+/// by popping are put back here.
 pub(super) fn put_back_acked(context: &Arc<MessagesContext>, claims: Vec<Claim>) {
     let acked = claims.into_iter().filter(|claim| claim.demand.auto_ack && !claim.partitions.is_empty());
     let acked: Vec<Claim> = acked.collect();
@@ -74,7 +77,7 @@ pub(super) fn put_back_acked(context: &Arc<MessagesContext>, claims: Vec<Claim>)
     }
 }
 
-/// Releases what is claimed under the nonces, and says what that was.
+/// Releases what is claimed under the nonces, and returns the partitions and groups.
 pub(super) async fn abandon(
     context: &MessagesContext,
     nonces: &[Uuid],
@@ -104,13 +107,13 @@ async fn undo(context: &MessagesContext, claims: &[Claim]) -> Result<(), Databas
 }
 
 impl MessagesContext {
-    /// If a consumer dies, others must look when its lease ends; the heartbeat sees only so far
-    /// ahead.
-    pub(super) fn announce_ends<'l>(&self, leases: impl Iterator<Item = &'l PartitionLease>) {
+    /// If a consumer dies, others must claim when its lease ends. The heartbeat reads the end of a
+    /// long lease in time; the end of a short one is announced.
+    pub(super) fn announce_lease_ends<'l>(&self, leases: impl Iterator<Item = &'l PartitionLease>) {
         let far = self.database.heartbeat() * 2;
-        let mut told: HashSet<GroupId> = HashSet::new();
+        let mut announced: HashSet<GroupId> = HashSet::new();
         for lease in leases {
-            if lease.lease_time < far && told.insert(lease.group_id) {
+            if lease.lease_time < far && announced.insert(lease.group_id) {
                 self.notifier.leased(lease.queue_id, lease.group_id, lease.lease_time);
             }
         }

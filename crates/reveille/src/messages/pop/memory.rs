@@ -37,7 +37,7 @@ use reveille_wake::Stretch;
 use tokio::time::Instant;
 
 use super::claim::Target;
-use super::marks::{Effort, Marks};
+use super::low_water::{Effort, LowWater};
 use crate::messages::ids::{GroupId, QueueId};
 
 /// How old the last search of a queue may be before another is due.
@@ -61,7 +61,7 @@ pub(super) struct Memory {
     groups: HashMap<GroupId, Group>,
     searches: HashMap<QueueId, LastSearch>,
     /// From which due time on each group is searched.
-    marks: Marks,
+    low_water: LowWater,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -141,22 +141,22 @@ impl Memory {
 
     /// From which due time on a search reads that also asks for the next due time.
     pub(super) fn search_from(&self, group: GroupId) -> SystemTime {
-        self.marks.search(group, std::time::Instant::now())
+        self.low_water.search_from(group, std::time::Instant::now())
     }
 
     /// From which due time on a claim reads that asks for nothing else.
     pub(super) fn claim_from(&self, group: GroupId) -> SystemTime {
-        self.marks.glance(group)
+        self.low_water.claim_from(group)
     }
 
     /// How long until a search must read from the start.
     pub(super) fn full_search_in(&self, group: GroupId) -> Duration {
-        self.marks.wait(group, std::time::Instant::now())
+        self.low_water.full_search_in(group, std::time::Instant::now())
     }
 
     /// A search from the start cost this much, and nothing is left that is due before `place`.
     pub(super) fn searched_from_start(&mut self, group: GroupId, effort: Effort, place: SystemTime) {
-        self.marks.note(group, std::time::Instant::now(), effort, place);
+        self.low_water.searched_from_start(group, std::time::Instant::now(), effort, place);
     }
 }
 

@@ -1,7 +1,7 @@
-//! What a consumer asks for, and the demand that waits for it.
+//! The pop that a consumer requests, and the demand that waits for it.
 //!
 //! A [`Pop`] names queues and a group, as its caller knows them. A [`Demand`] has the keys that
-//! those names were resolved to: it is what the dispatcher keeps while the consumer waits.
+//! these names were resolved to: it is what the dispatcher keeps while the consumer waits.
 //!
 //! Next: [`super::resolve`].
 
@@ -17,7 +17,7 @@ const BATCH_MAX: u32 = 10_000;
 /// The most partitions one pop brings.
 const PARTITIONS_MAX: u32 = 1000;
 
-/// What a consumer asks for.
+/// A request for messages: from where, for which group, how many.
 #[derive(Debug, Clone)]
 #[must_use = "it is popped by `Messages::pop`"]
 pub struct Pop {
@@ -101,8 +101,8 @@ impl Pop {
         self
     }
 
-    /// The messages count as settled once they are popped: durably, before they are handed out.
-    /// What is lost on the way from here is lost. Default: they are leased.
+    /// The messages count as settled once they are popped: durably, before they are returned.
+    /// Messages that are lost after that are lost. Default: they are leased.
     pub fn auto_ack(mut self) -> Self {
         self.auto_ack = true;
         self
@@ -136,7 +136,7 @@ impl Demand {
         }
     }
 
-    /// For how many partitions there is room; none beyond one for each message.
+    /// For how many partitions there is room: at most one for each message.
     pub(super) fn slots(&self) -> usize {
         self.partitions.min(self.batch)
     }

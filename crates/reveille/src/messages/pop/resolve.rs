@@ -1,9 +1,10 @@
-//! From the names a consumer gives to the keys it waits under.
+//! Resolves the names of a pop to the keys it waits under.
 //!
-//! Makes nothing but the consumer group. A queue or partition that does not exist has a key too:
-//! the key is woken when something of that kind is made, and then the names are resolved again.
-//! Promises that a pop costs no statement here if its names are known: also when they are known not
-//! to exist, or are those of a namespace in which nothing was announced since.
+//! Owns no state but the keys of namespaces and tasks (`spaces`). Creates nothing but the consumer
+//! group. A queue or partition that does not exist has a key too: the key is woken when a queue or
+//! partition is created, and then the names are resolved again. Promises that a pop runs no
+//! statement here if this process knows its names: also if it knows that they do not exist, or that
+//! nothing about the names of a namespace was announced since the last pop of it.
 //!
 //! Next: [`super::round`].
 
@@ -69,7 +70,8 @@ impl Resolver {
         }
     }
 
-    /// The names mean something else than this process remembers: the database is asked next time.
+    /// The names mean something else than this process remembers: the next pop reads them from the
+    /// database.
     pub(super) fn forget(&self, pop: &Pop) {
         match &pop.scope {
             Scope::Queue(queue) | Scope::Partition(queue, _) => self.groups.forget_in(queue, &pop.group),
@@ -106,8 +108,8 @@ impl Resolver {
         }
     }
 
-    /// Where a partition does not exist no claim is made, and so no claim would show that the group
-    /// or its queue was deleted, and perhaps made anew. So the database is asked for the group
+    /// For a partition that does not exist no claim is made, so no claim would show that the group
+    /// or its queue was deleted, and perhaps re-created. So the group is read from the database
     /// here.
     async fn absent_partition_key(
         &self,
@@ -130,7 +132,7 @@ impl Resolver {
         task: Option<&Arc<str>>,
     ) -> Result<Arc<[Key]>, MessagesError> {
         let MessagesContext { catalog, database, notifier, .. } = &*self.context;
-        let heard = notifier.heard();
+        let names_version = notifier.names_version();
         let queues = catalog.spaces(database, namespace.map(AsRef::as_ref), task.map(AsRef::as_ref)).await?;
         let mut known: Vec<QueueId> = queues.iter().map(|queue| queue.id).collect();
         known.sort_unstable();
@@ -145,7 +147,7 @@ impl Resolver {
         }
         keys.push(space);
         let keys: Arc<[Key]> = keys.into();
-        self.spaces.note(SpacePop { namespace, task, group: &pop.group }, &keys, heard);
+        self.spaces.note(SpacePop { namespace, task, group: &pop.group }, &keys, names_version);
         Ok(keys)
     }
 

@@ -1,15 +1,17 @@
-//! One claim round: messages for every demand that waits.
+//! One claim round: claims messages for every demand that waits.
 //!
-//! Four steps, each for the claims that the one before left waiting:
+//! A round has four steps; each serves the claims that the one before left without messages:
 //! 1. `announced`: claim where messages are known to be;
-//! 2. `ready`: mark new partitions ready and claim ready ones;
-//! 3. `search`: the same for demands of whole namespaces and tasks;
-//! 4. `report`: tell the dispatcher what each key has, and the memory what the round showed.
+//! 2. `ready`: mark new partitions ready, and claim ready ones;
+//! 3. `search`: the same for demands of namespaces and tasks;
+//! 4. `report`: report to the dispatcher what each key has, and to the memory what the round
+//!    showed.
 //!
-//! Owns the connection of all claims. Promises that no key is called empty before the outboxes of
-//! its queue were moved into the log, and that claims which reach no consumer are given back.
+//! Owns the connection of all claims. Promises that a key is reported empty only after the outbox
+//! of its queue was moved into the log, and that claims which reach no consumer are given back.
 //!
-//! Next: [`super::claim`], [`super::rows`]; [`super::give_back`] for what finds no taker.
+//! Next: [`super::claim`], [`super::rows`]; then [`super::give_back`], for claims that no demand
+//! takes.
 
 mod announced;
 mod reach;
@@ -49,10 +51,10 @@ pub(super) struct PopSource {
     failure: Mutex<String>,
 }
 
-/// What one round leaves to the next.
+/// What a round hands on to the next.
 #[derive(Default)]
 struct Rounds {
-    /// Opened by the first round, and again when it broke.
+    /// Opened by the first round, and again after it broke.
     connection: Option<Connection>,
     memory: Memory,
 }
@@ -73,8 +75,8 @@ impl Source for PopSource {
 
     async fn claim(&self, round: Round<Key, Demand>) -> Result<RoundResult<Key, Box<Claim>>, RoundFailed> {
         let mut rounds = self.rounds.lock().await;
-        let looked = self.run(&mut rounds, &round).await;
-        looked.map_err(|error| {
+        let result = self.run(&mut rounds, &round).await;
+        result.map_err(|error| {
             warn!(%error, "could not claim messages");
             *self.failure() = with_causes(&error);
             RoundFailed
@@ -96,7 +98,7 @@ impl PopSource {
         Self { context, groups, rounds: tokio::sync::Mutex::default(), failure: Mutex::default() }
     }
 
-    /// Why the last round that failed did.
+    /// Why the last failed round failed.
     pub(super) fn last_failure(&self) -> MessagesError {
         MessagesError::Unavailable(self.failure().clone())
     }
@@ -112,7 +114,7 @@ impl PopSource {
                 .insert(self.context.database.connection(Purpose::Dedicated(super::CONNECTION_NAMES[0])).await?),
         };
         let keys: HashSet<&Key> = round.keys.iter().map(|woken| &woken.key).collect();
-        let claims = round.waiting.iter().enumerate().map(|(number, asked)| Claim::new(number, asked, &keys));
+        let claims = round.waiting.iter().enumerate().map(|(number, waiting)| Claim::new(number, waiting, &keys));
         let (claims, report) = (claims.collect(), Report::of(&round.keys));
         let mut claiming = ClaimRound { context: &self.context, connection, memory, claims, report };
 
@@ -124,13 +126,13 @@ impl PopSource {
             return Err(error);
         }
         let refused = claiming.claims.iter().filter(|claim| claim.is_refused());
-        sent.landed_but(refused.map(|claim| claim.lease.0).collect());
+        sent.in_hand_but(refused.map(|claim| claim.lease.0).collect());
 
         self.groups.forget(&claiming.report.gone_groups());
         let targets: Vec<Target> = keys.into_iter().filter_map(Target::of).collect();
-        let looked = claiming.report.looked(&targets, claiming.claims);
-        claiming.report.teach(claiming.memory, &targets, &looked.more);
-        Ok(looked)
+        let result = claiming.report.result(&targets, claiming.claims);
+        claiming.report.update(claiming.memory, &targets, &result.more);
+        Ok(result)
     }
 
     fn failure(&self) -> MutexGuard<'_, String> {
@@ -151,16 +153,16 @@ impl ClaimRound<'_> {
         self.search_spaces().await
     }
 
-    /// Finds out which of the keys that are names mean something else now. Their claims end here.
+    /// Finds out which names mean something else now. The claims that wait for them end here.
     async fn check_names(&mut self, keys: &HashSet<&Key>, round: &Round<Key, Demand>) -> Result<(), MessagesError> {
         let mut changed = names::changed(self.connection, keys.iter().copied()).await?;
         if !changed.outboxes.is_empty() {
             self.move_outbox(&changed.outboxes).await?;
-            self.context.notifier.new_queue();
+            self.context.notifier.new_names();
             changed = names::changed(self.connection, keys.iter().copied()).await?;
         }
-        for (claim, asked) in self.claims.iter_mut().zip(&round.waiting) {
-            if asked.keys.iter().any(|key| changed.keys.contains(key)) {
+        for (claim, waiting) in self.claims.iter_mut().zip(&round.waiting) {
+            if waiting.keys.iter().any(|key| changed.keys.contains(key)) {
                 claim.names_changed();
             }
         }
@@ -168,7 +170,7 @@ impl ClaimRound<'_> {
         Ok(())
     }
 
-    /// Gives what was claimed to the claims it is for.
+    /// Adds the claimed rows to their claims.
     async fn take(&mut self, rows: &[Row]) -> Result<(), MessagesError> {
         if rows.is_empty() {
             return Ok(());
@@ -177,7 +179,7 @@ impl ClaimRound<'_> {
         let entries = self.context.catalog.describe(&self.context.database, &partitions).await?;
         for row in rows.iter().map(ClaimRow) {
             let (Some(claim), Some(entry)) = (self.claims.get_mut(row.claim()), entries.get(&row.partition())) else {
-                continue; // the queue was deleted in this moment, and what was claimed with it
+                continue; // the queue was deleted meanwhile, and its messages with it
             };
             if !row.is_leased() {
                 self.report.passed(row.group());
@@ -189,32 +191,32 @@ impl ClaimRound<'_> {
             }
         }
         let leased = self.claims.iter().filter(|claim| !claim.demand.auto_ack);
-        self.context.announce_ends(leased.flat_map(|claim| &claim.partitions));
-        self.pass_hollow().await
+        self.context.announce_lease_ends(leased.flat_map(|claim| &claim.partitions));
+        self.pass_empty_leases().await
     }
 
-    /// A lease of nothing but deleted messages has nothing for a consumer: it is acked here, and
-    /// the cursor moves on.
-    async fn pass_hollow(&mut self) -> Result<(), MessagesError> {
-        let mut hollow = Vec::new();
+    /// A lease that has only deleted messages brings a consumer nothing: it is acked here, and the
+    /// cursor moves on.
+    async fn pass_empty_leases(&mut self) -> Result<(), MessagesError> {
+        let mut empty = Vec::new();
         for claim in self.claims.iter_mut().filter(|claim| !claim.is_refused()) {
             for lease in claim.partitions.extract_if(.., |lease| lease.messages.is_empty()) {
                 self.report.passed(lease.group_id);
-                hollow.push(Settlement::complete(&lease));
+                empty.push(Settlement::complete(&lease));
             }
         }
-        Ok(pass_whole(self.connection, &hollow).await?)
+        Ok(pass_whole(self.connection, &empty).await?)
     }
 
     /// Notes when targets are due next. Returns the queues whose outbox must be moved before a
-    /// claim may be called empty.
-    fn learn_next(&mut self, reach: &Reach, mut next: Vec<NextDue>) -> Vec<String> {
-        reach.teach(self.memory, &mut next);
-        self.report.learn_next(&self.claims, next)
+    /// claim may be reported empty.
+    fn note_next_due(&mut self, reach: &Reach, mut next: Vec<NextDue>) -> Vec<String> {
+        reach.note_search_costs(self.memory, &mut next);
+        self.report.note_next_due(&self.claims, next)
     }
 
-    /// Moves what callers' transactions have pushed into the logs. Other groups and nodes wait for
-    /// it too.
+    /// Moves what callers' transactions have pushed into the logs, and announces it: other groups
+    /// and nodes wait for it too.
     async fn move_outbox(&self, queues: &[String]) -> Result<(), MessagesError> {
         let names: Vec<&str> = queues.iter().map(String::as_str).collect();
         for (queue, partition) in outbox::move_ready(self.connection, &names).await? {

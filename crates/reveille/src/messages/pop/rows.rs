@@ -1,6 +1,7 @@
-//! From the rows of a claim to messages.
+//! Makes leases and messages of the rows that a claim returns.
 //!
-//! Payloads of a row are copied once, together: a message's payload is a part of that copy.
+//! Owns the columns of the two statements that claim. The payloads of a row are copied once,
+//! together; the payload of a message is a part of that copy.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime};
@@ -17,8 +18,8 @@ use crate::messages::message::{Message, PartitionLease};
 use crate::messages::payload::Payload;
 use crate::messages::seal::Seal;
 
-/// The columns of the two statements that claim. By number, because to find one by its name costs a
-/// comparison of text for each column before it.
+/// The columns of the two statements that claim. By number: finding one by its name compares text
+/// with each column before it.
 mod column {
     pub(super) const CLAIM: usize = 0;
     pub(super) const GROUP: usize = 1;
@@ -46,7 +47,7 @@ mod column {
 pub(super) struct ClaimRow<'r>(pub(super) &'r Row);
 
 impl ClaimRow<'_> {
-    /// The number of the claim it is for.
+    /// The number of the claim that the row is for.
     pub(super) fn claim(self) -> usize {
         usize::try_from(self.0.get::<_, i32>(column::CLAIM)).unwrap_or(usize::MAX)
     }
@@ -64,7 +65,7 @@ impl ClaimRow<'_> {
         self.0.get(column::MORE)
     }
 
-    /// Otherwise the cursor only moved past messages that nobody gets.
+    /// If not, the cursor only moved past messages that no consumer gets.
     pub(super) fn is_leased(self) -> bool {
         self.0.get(column::LEASED)
     }

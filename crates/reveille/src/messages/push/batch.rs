@@ -1,8 +1,8 @@
 //! The entries of a flush that one statement appends.
 //!
-//! [`Layout`] takes the entries of a flush apart into batches, and puts them together again in the
-//! order of the flush. A [`PushBatch`] owns its entries in between: it hands them to the append as
-//! [columns](super::columns), and notes what became of each.
+//! [`Layout`] divides the entries of a flush into batches, and puts them together again in the
+//! order of the flush. In between, a [`PushBatch`] owns its entries: it passes them to the append
+//! as [columns](super::columns), and notes the result of each.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,11 @@ use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
 use crate::messages::ids::{PartitionId, QueueId};
 
-/// PostgreSQL finds a slice of an array by walking the array: with more partitions than this in one
-/// statement, another statement costs less.
+/// PostgreSQL walks an array to find a slice of it: beyond so many partitions in one statement,
+/// another statement costs less.
 const PARTITIONS_MAX: usize = 1024;
 
-/// A flush, taken apart.
+/// A flush, divided into batches.
 #[derive(Default)]
 pub(super) struct Layout {
     pub(super) batches: Vec<PushBatch>,
@@ -100,9 +100,9 @@ impl Layout {
 }
 
 fn position(entry: &Entry, queues: &Queues) -> Option<Position> {
-    let place = entry.place.as_ref().filter(|_| entry.verdict.is_none())?;
-    let is_sealed = queues.get(&place.queue).is_some_and(|queue| queue.encrypted);
-    Some(Position { is_sealed, partition: place.id.0, number: entry.number })
+    let partition = entry.partition.as_ref().filter(|_| entry.verdict.is_none())?;
+    let is_sealed = queues.get(&partition.queue).is_some_and(|queue| queue.encrypted);
+    Some(Position { is_sealed, partition: partition.id.0, number: entry.number })
 }
 
 impl PushBatch {
@@ -142,37 +142,38 @@ impl PushBatch {
     pub(super) fn stored(&mut self, rows: &[Row]) {
         let mut next = ends(rows);
         for entry in self.entries.iter_mut().rev() {
-            let Some(place) = &entry.place else { continue };
-            let Some(seq) = next.get_mut(&place.id.0) else { continue };
+            let Some(partition) = &entry.partition else { continue };
+            let Some(seq) = next.get_mut(&partition.id.0) else { continue };
             entry.verdict = Some(Verdict::Stored(*seq));
             *seq -= 1;
         }
     }
 
-    /// What is remembered of their queues is not true any more: they need a partition again.
-    pub(super) fn unplace(&mut self, context: &MessagesContext) {
+    /// What this process remembers of their queues is outdated: the entries need their partitions
+    /// again.
+    pub(super) fn forget_partitions(&mut self, context: &MessagesContext) {
         for (queue, _) in self.partitions() {
             context.catalog.forget_queue(queue);
         }
         for entry in &mut self.entries {
-            entry.place = None;
+            entry.partition = None;
         }
     }
 
     /// Which partitions, each once and ascending, with their queues.
     pub(super) fn partitions(&self) -> Vec<(QueueId, PartitionId)> {
-        let places = self.entries.iter().filter_map(|entry| entry.place.as_ref());
-        let mut all: Vec<_> = places.map(|place| (place.queue, place.id)).collect();
+        let partitions = self.entries.iter().filter_map(|entry| entry.partition.as_ref());
+        let mut all: Vec<_> = partitions.map(|partition| (partition.queue, partition.id)).collect();
         all.dedup();
         all
     }
 
-    /// The partitions where an earlier attempt stored something, and lost its answer: it woke no
-    /// consumer.
+    /// The partitions where an earlier attempt stored messages and its answer was lost: that
+    /// attempt woke no consumer.
     pub(super) fn stored_before(&self) -> Vec<(QueueId, PartitionId)> {
         let stored = |entry: &&Entry| matches!(entry.verdict, Some(Verdict::Stored(_)));
-        let places = self.decided.iter().filter(stored).filter_map(|entry| entry.place.as_ref());
-        let mut all: Vec<_> = places.map(|place| (place.queue, place.id)).collect();
+        let partitions = self.decided.iter().filter(stored).filter_map(|entry| entry.partition.as_ref());
+        let mut all: Vec<_> = partitions.map(|partition| (partition.queue, partition.id)).collect();
         all.sort_unstable();
         all.dedup();
         all

@@ -1,8 +1,10 @@
-//! The careful way of a flush: take the heads, ask, then append, all in one transaction.
+//! The careful append: lock the partition rows, check, then append, all in one transaction.
 //!
-//! Only while the heads are held do three answers stay true: which transaction ids were seen
-//! before, what callers' transactions pushed earlier, and whether an earlier attempt, whose answer
-//! was lost, took effect.
+//! Three facts stay true only while the partition rows are locked: which transaction ids were seen
+//! before, which messages wait in the outbox, and whether an earlier attempt, whose answer was
+//! lost, took effect.
+//!
+//! Next: [`super::flush`], which says when an append must be careful.
 
 use std::collections::HashMap;
 
@@ -18,7 +20,7 @@ use crate::messages::ids::MessageId;
 use crate::messages::outbox;
 use crate::messages::statements::{APPEND, BUFFER, DUPLICATES, HAPPENED, LOCK_PARTITION_ROWS, PUSH_PAUSED};
 
-/// Whether it was done; otherwise a partition is gone, or its queue is not what it was.
+/// Appends the batch. Returns `false` if a partition or its queue was deleted.
 pub(super) async fn append(
     context: &MessagesContext,
     connection: &mut Connection,
@@ -29,7 +31,7 @@ pub(super) async fn append(
     }
     outbox::move_all(context, connection, &batch.queues()).await?;
     let transaction = connection.transaction().await?;
-    if !lock(&transaction, &heads(batch)).await? || !append_in(&transaction, batch).await? {
+    if !lock(&transaction, &partition_ids(batch)).await? || !append_in(&transaction, batch).await? {
         transaction.rollback().await?;
         return Ok(false);
     }
@@ -37,15 +39,15 @@ pub(super) async fn append(
     Ok(true)
 }
 
-/// Take the heads, ascending. Whether all were there.
-pub(super) async fn lock(transaction: &Transaction<'_>, heads: &[i32]) -> Result<bool, DatabaseError> {
-    Ok(transaction.query(&LOCK_PARTITION_ROWS, &[&heads]).await?.len() == heads.len())
+/// Locks the partition rows, ascending. Returns whether all exist.
+pub(super) async fn lock(transaction: &Transaction<'_>, partitions: &[i32]) -> Result<bool, DatabaseError> {
+    Ok(transaction.query(&LOCK_PARTITION_ROWS, &[&partitions]).await?.len() == partitions.len())
 }
 
-/// Append what is neither there nor a duplicate, in a transaction that holds the heads. Whether it
-/// was done.
+/// Appends the entries that are neither stored nor duplicates, in a transaction that holds the
+/// partition rows. Returns whether it did.
 pub(super) async fn append_in(transaction: &Transaction<'_>, batch: &mut PushBatch) -> Result<bool, DatabaseError> {
-    outbox::move_into(transaction, &heads(batch)).await?;
+    outbox::move_into(transaction, &partition_ids(batch)).await?;
     if batch.is_doubtful() {
         find_happened(transaction, batch).await?;
     }
@@ -62,15 +64,16 @@ pub(super) async fn append_in(transaction: &Transaction<'_>, batch: &mut PushBat
     Ok(true)
 }
 
-/// The partitions whose heads the append takes.
-pub(super) fn heads(batch: &PushBatch) -> Vec<i32> {
+/// The partitions whose rows the append locks.
+pub(super) fn partition_ids(batch: &PushBatch) -> Vec<i32> {
     batch.partitions().iter().map(|(_, partition)| partition.0).collect()
 }
 
-/// What an earlier attempt stored.
+/// Finds the entries that an earlier attempt stored.
 async fn find_happened(transaction: &Transaction<'_>, batch: &mut PushBatch) -> Result<(), DatabaseError> {
     let doubtful = || batch.entries().iter().filter(|entry| entry.doubtful);
-    let partitions: Vec<i32> = doubtful().filter_map(|entry| entry.place.as_ref()).map(|place| place.id.0).collect();
+    let partitions: Vec<i32> =
+        doubtful().filter_map(|entry| entry.partition.as_ref()).map(|partition| partition.id.0).collect();
     let ids: Vec<Uuid> = doubtful().map(|entry| entry.id.0).collect();
     let rows = transaction.query(&HAPPENED, &[&partitions, &ids]).await?;
     let seqs: HashMap<Uuid, i64> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
@@ -80,9 +83,10 @@ async fn find_happened(transaction: &Transaction<'_>, batch: &mut PushBatch) -> 
     Ok(())
 }
 
-/// Which transaction ids were seen before, and under which message.
+/// Finds the entries whose transaction ids were seen before, and the first message of each id.
 async fn find_duplicates(transaction: &Transaction<'_>, batch: &mut PushBatch) -> Result<(), DatabaseError> {
-    let guarded = |entry: &Entry| Some((entry.place.as_ref()?.id.0, entry.guard?)).filter(|_| entry.verdict.is_none());
+    let guarded =
+        |entry: &Entry| Some((entry.partition.as_ref()?.id.0, entry.guard?)).filter(|_| entry.verdict.is_none());
     let (partitions, keys): (Vec<i32>, Vec<Uuid>) = batch.entries().iter().filter_map(guarded).unzip();
     if keys.is_empty() {
         return Ok(());
@@ -90,8 +94,8 @@ async fn find_duplicates(transaction: &Transaction<'_>, batch: &mut PushBatch) -
     let rows = transaction.query(&DUPLICATES, &[&partitions, &keys]).await?;
     let seen: HashMap<(i32, Uuid), Uuid> = rows.iter().map(|row| ((row.get(0), row.get(1)), row.get(2))).collect();
     for entry in batch.entries_mut() {
-        let Some(first) = guarded(entry).and_then(|asked| seen.get(&asked)) else { continue };
-        // Our own id: stored by an earlier attempt, and already gone from the log.
+        let Some(first) = guarded(entry).and_then(|key| seen.get(&key)) else { continue };
+        // Its own id: an earlier attempt stored it, and it was removed from the log since.
         let ours = *first == entry.id.0;
         entry.verdict = Some(if ours { Verdict::Stored(0) } else { Verdict::Duplicate(MessageId(*first)) });
     }
@@ -102,12 +106,13 @@ async fn is_paused(connection: &Connection) -> Result<bool, DatabaseError> {
     Ok(connection.query_opt(&PUSH_PAUSED, &[]).await?.is_some_and(|row| row.get(0)))
 }
 
-/// Keep the batch until pushes go on, but for what an earlier attempt stored before the pause.
+/// Keeps the batch in the outbox until the pause ends, except entries that an earlier attempt
+/// stored before the pause.
 async fn keep(connection: &mut Connection, batch: &mut PushBatch) -> Result<bool, DatabaseError> {
     if batch.is_doubtful() {
         let transaction = connection.transaction().await?;
-        // With the heads held, the earlier attempt has ended, one way or the other.
-        let locked = lock(&transaction, &heads(batch)).await?;
+        // While the partition rows are locked, the earlier attempt has ended one way or the other.
+        let locked = lock(&transaction, &partition_ids(batch)).await?;
         if locked {
             find_happened(&transaction, batch).await?;
         }

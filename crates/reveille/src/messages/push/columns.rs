@@ -3,7 +3,7 @@
 //! ```text
 //! items          1  2  3  4  5  6  7     one message each
 //! segments      [1  2][3][4][5  6  7]    one row of the log each: a range of items
-//! partitions    [a      ][b][c      ]    one head each: how many items, and its growing keys
+//! partitions    [a      ][b][c      ]    one partition row each: its items and growing keys
 //! growing keys      1  2     3  4        of those items whose key grows, in their order
 //! ```
 //!
@@ -140,7 +140,7 @@ impl Shape {
     fn of(entries: &[Entry]) -> Self {
         let mut shape = Self::default();
         for (number, entry) in (1..).zip(entries) {
-            let id = entry.place.as_ref().map_or(0, |place| place.id.0);
+            let id = entry.partition.as_ref().map_or(0, |partition| partition.id.0);
             let partition = shape.partition(id);
             partition.add(growing_key(entry));
             let (through, bytes) = (partition.messages, entry.stored_payload().len());
@@ -193,22 +193,22 @@ fn column<S, T>(rows: &[S], value: impl Fn(&S) -> T) -> Vec<T> {
     rows.iter().map(value).collect()
 }
 
-/// The column, unless all of it is null: a column that nobody uses takes no room.
+/// The column, unless all of it is null: an unused column takes no room in the log.
 fn unless_empty<T>(values: impl Iterator<Item = Option<T>> + Clone) -> Option<Vec<Option<T>>> {
     values.clone().any(|value| value.is_some()).then(|| values.collect())
 }
 
-/// The key that the log remembers.
+/// The key, if the log remembers it.
 fn growing_key(entry: &Entry) -> Option<Uuid> {
     entry.guard.filter(grows)
 }
 
-/// The key that is remembered in a row of its own.
+/// The key, if it is remembered in a row of its own.
 fn random_key(entry: &Entry) -> Option<Uuid> {
     entry.guard.filter(|key| !grows(key))
 }
 
-/// A flush is far smaller than what this could not hold.
+/// A flush is far too small for a number that does not fit.
 fn whole(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }

@@ -1,4 +1,8 @@
-//! One item on its way through a flush.
+//! One item of a push, from the call to the answer.
+//!
+//! Owns what the flush finds out about the item: its partition, its sealed payload, its verdict.
+//!
+//! Next: [`super::plan`], which finds the partition.
 
 use std::sync::Arc;
 
@@ -18,23 +22,23 @@ const OVERHEAD: usize = 128;
 pub(in crate::messages) struct Entry {
     pub(in crate::messages) item: PushItem,
     pub(in crate::messages) id: MessageId,
-    /// Its place in the flush.
+    /// Its position in the flush.
     pub(super) number: usize,
     /// The key of its transaction id, if it has one.
     pub(super) key: Option<Uuid>,
-    /// The same, if its queue remembers transaction ids. The flush finds it, and what follows.
+    /// The same, if its queue remembers transaction ids. The flush sets this and the fields below.
     pub(super) guard: Option<Uuid>,
-    /// Where it goes.
-    pub(super) place: Option<Arc<PartitionEntry>>,
-    /// Its payload, if its queue wants it sealed.
+    /// The partition it is stored in.
+    pub(super) partition: Option<Arc<PartitionEntry>>,
+    /// Its encrypted payload, if its queue is encrypted.
     pub(super) sealed: Option<Vec<u8>>,
-    /// It was sent, and the answer may have been lost: it may be in the log.
+    /// It was sent, and the answer was lost: it may be in the log.
     pub(super) doubtful: bool,
     pub(super) verdict: Option<Verdict>,
 }
 
 impl Entry {
-    /// An item that PostgreSQL can hold.
+    /// Refuses an item that PostgreSQL cannot hold.
     pub(in crate::messages) fn checked(item: PushItem, payload_bytes_max: usize) -> Result<Self, MessagesError> {
         let bytes = item.payload.len();
         if bytes > payload_bytes_max {
@@ -49,7 +53,7 @@ impl Entry {
             number: 0,
             key,
             guard: None,
-            place: None,
+            partition: None,
             sealed: None,
             doubtful: false,
             verdict: None,
@@ -74,7 +78,7 @@ impl Entry {
         self.item.payload.len() + OVERHEAD
     }
 
-    /// Its flush failed: perhaps it was stored.
+    /// Its flush failed: it may be stored, or not.
     pub(super) fn doubt(&mut self) {
         self.doubtful = true;
         self.verdict = None;
@@ -86,21 +90,23 @@ impl Entry {
             Some(Verdict::Duplicate(of)) => (of, PushOutcome::Duplicate { of }),
             Some(Verdict::Buffered) => (self.id, PushOutcome::Buffered),
             Some(Verdict::Refused(refused)) => return Err(refused),
-            // Whenever the flush made the queue, somebody deleted it.
-            Some(Verdict::Twin(_)) | None => return Err(MessagesError::NoQueue { queue: self.item.queue.to_string() }),
+            // In every round the flush created the queue, and another process deleted it.
+            Some(Verdict::Repeats(_)) | None => {
+                return Err(MessagesError::NoQueue { queue: self.item.queue.to_string() });
+            }
         };
-        let known = self.place.filter(|_| outcome != PushOutcome::Buffered);
-        Ok(Pushed { id, named: self.item.transaction_id, partition_uid: known.map(|place| place.uid), outcome })
+        let known = self.partition.filter(|_| outcome != PushOutcome::Buffered);
+        Ok(Pushed { id, named: self.item.transaction_id, partition_uid: known.map(|partition| partition.uid), outcome })
     }
 }
 
-/// What became of an entry.
+/// The result of an entry.
 #[derive(Debug)]
 pub(in crate::messages) enum Verdict {
     Stored(i64),
     Duplicate(MessageId),
-    /// The same transaction id as the entry of the flush that has this number, and comes before it.
-    Twin(usize),
+    /// It has the transaction id of an earlier entry of the flush, whose number this is.
+    Repeats(usize),
     Buffered,
     Refused(MessagesError),
 }

@@ -1,9 +1,12 @@
-//! One flush: names to rows, rows to statements, statements to answers.
+//! One flush: stores a batcher's entries, and answers each.
 //!
-//! A round plans the flush, takes it apart into batches, and appends each with one statement, which
-//! commits by itself. The statement does nothing when something stands in its way: a partition is
-//! gone, a transaction id was seen before, the outbox holds earlier pushes, pushes are paused. The
-//! next round then takes the [careful](super::careful) way.
+//! A round plans the flush, divides it into batches, and appends each batch with one statement,
+//! which commits by itself: the quick append. The statement stores nothing if a partition is gone,
+//! a transaction id was seen before, the outbox holds earlier pushes, or pushes are paused. The
+//! next round then makes a [careful](super::careful) append. So does a flush with entries that may
+//! be stored already, because an answer was lost.
+//!
+//! Next: [`super::plan`], [`super::batch`], [`super::columns`]; then [`crate::messages::ready`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,20 +24,20 @@ use crate::messages::error::MessagesError;
 use crate::messages::ids::{PartitionId, QueueId};
 use crate::messages::statements::APPEND;
 
-/// The SQLSTATE of an append that met a transaction id which was kept without the head's lock,
-/// while the append ran.
+/// The SQLSTATE of an append that found a transaction id which another statement noted, without the
+/// lock of the partition row, while the append ran.
 const SEEN_BEFORE: &str = "RV001";
-/// A producer that repeats itself does so for a while: for so long every flush is careful.
+/// A producer that repeats pushes does so for a while: for so long every append is careful.
 const CAREFUL_FOR: Duration = Duration::from_millis(500);
-/// How often a flush goes round when its queues are deleted under it.
+/// How many rounds a flush makes at most if its queues are deleted meanwhile.
 const ROUNDS_MAX: usize = 8;
 
-/// What came of the short way.
+/// The result of an append.
 enum Appended {
     Stored,
-    /// A transaction id was seen before: nothing was stored, and the careful way finds out which.
+    /// A transaction id was seen before: nothing was stored. A careful append finds out which.
     Seen,
-    /// What is remembered of the partitions does not hold any more: nothing was stored.
+    /// What this process remembers of the partitions is outdated: nothing was stored.
     Changed,
 }
 
@@ -93,8 +96,8 @@ impl Flusher {
         is_first_round: bool,
     ) -> Result<(), DatabaseError> {
         for batch in batches {
-            let short = is_first_round && !batch.is_doubtful() && !self.is_careful();
-            let appended = if short {
+            let quick = is_first_round && !batch.is_doubtful() && !self.is_careful();
+            let appended = if quick {
                 append(connection, batch).await?
             } else if careful::append(&self.context, connection, batch).await? {
                 Appended::Stored
@@ -105,7 +108,7 @@ impl Flusher {
             match appended {
                 Appended::Stored => wake(&self.context, &batch.partitions()),
                 Appended::Seen => self.be_careful(),
-                Appended::Changed => batch.unplace(&self.context),
+                Appended::Changed => batch.forget_partitions(&self.context),
             }
         }
         Ok(())
@@ -121,7 +124,7 @@ impl Flusher {
     }
 }
 
-/// The short way.
+/// The quick append.
 async fn append(connection: &Connection, batch: &mut PushBatch) -> Result<Appended, DatabaseError> {
     let rows = match connection.query(&APPEND, &Columns::of(batch).params(&true)).await {
         Ok(rows) => rows,
@@ -148,18 +151,18 @@ pub(super) fn wake(context: &MessagesContext, partitions: &[(QueueId, PartitionI
     }
 }
 
-/// What became of every entry. An entry with the transaction id of an earlier one is its duplicate.
+/// The answer to every entry. An entry with the transaction id of an earlier one is its duplicate.
 pub(super) fn answers(mut entries: Vec<Entry>) -> Vec<Result<Pushed, MessagesError>> {
-    for place in 0..entries.len() {
-        if let Some(Verdict::Twin(first)) = entries[place].verdict {
+    for index in 0..entries.len() {
+        if let Some(Verdict::Repeats(first)) = entries[index].verdict {
             let of = match entries[first].verdict {
                 Some(Verdict::Duplicate(of)) => of,
                 _ => entries[first].id,
             };
             let failed = matches!(entries[first].verdict, None | Some(Verdict::Refused(_)));
-            entries[place].verdict = (!failed).then_some(Verdict::Duplicate(of));
-            let home = entries[first].place.clone();
-            entries[place].place = home;
+            entries[index].verdict = (!failed).then_some(Verdict::Duplicate(of));
+            let partition = entries[first].partition.clone();
+            entries[index].partition = partition;
         }
     }
     entries.into_iter().map(Entry::answer).collect()

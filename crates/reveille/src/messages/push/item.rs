@@ -1,4 +1,4 @@
-//! What is pushed, and what became of it.
+//! The item that a caller pushes, and the answer it gets.
 
 use std::borrow::Cow;
 
@@ -32,15 +32,15 @@ impl PushItem {
         }
     }
 
-    /// Which ordered lane of the queue. Default: the usual one.
+    /// Which partition of the queue. Default: the usual one.
     #[must_use]
     pub fn partition(mut self, partition: PartitionName) -> Self {
         self.partition = partition;
         self
     }
 
-    /// What the producer calls it: within the queue's window a partition takes each id once. At
-    /// most 1024 bytes. Default: the message's own id, which is new.
+    /// The producer's own id of the message: a partition stores each id once within the queue's
+    /// window. At most 1024 bytes. Default: the message's own id, which is new.
     #[must_use]
     pub fn transaction_id(mut self, id: impl Into<String>) -> Self {
         self.transaction_id = Some(id.into());
@@ -54,7 +54,7 @@ impl PushItem {
         self
     }
 
-    /// Who pushes it, as far as the door knows. At most 1024 bytes. Default: nobody in particular.
+    /// The name of the producer. At most 1024 bytes. Default: none.
     #[must_use]
     pub fn producer(mut self, producer: impl Into<String>) -> Self {
         self.producer = Some(producer.into());
@@ -62,18 +62,18 @@ impl PushItem {
     }
 }
 
-/// A message that the database has.
+/// A message that is stored in the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pushed {
     /// Its id; of a duplicate, the id of the message that came first.
     pub id: MessageId,
-    /// What the producer called it, if it did: see [`transaction_id`](Self::transaction_id).
+    /// The producer's own id, if there is one: see [`transaction_id`](Self::transaction_id).
     pub named: Option<String>,
-    /// Its partition, as the outside world knows it; `None` while pushes are paused, for then it
-    /// may not be there yet.
+    /// The public id of its partition; `None` while pushes are paused, because the partition may
+    /// not exist yet.
     pub partition_uid: Option<PartitionUid>,
-    /// What happened.
+    /// What the push did.
     pub outcome: PushOutcome,
 }
 
@@ -83,8 +83,8 @@ pub struct Pushed {
 pub enum PushOutcome {
     /// It is in its partition.
     Stored {
-        /// Its place there, counted from 1. Zero if it was stored, and consumed and removed, before
-        /// a lost answer could be made good.
+        /// Its position there, counted from 1. Zero if the answer of the push was lost, and the
+        /// message was consumed and removed before a repeat found it.
         seq: i64,
     },
     /// Its transaction id was seen before; nothing was stored.
@@ -92,12 +92,12 @@ pub enum PushOutcome {
         /// The message that came first.
         of: MessageId,
     },
-    /// Pushes are paused: it is stored, and comes to its partition when they go on.
+    /// Pushes are paused: it is stored, and reaches its partition when the pause ends.
     Buffered,
 }
 
 impl Pushed {
-    /// What the producer called it, else its id.
+    /// The producer's own id, or the message's id if there is none.
     pub fn transaction_id(&self) -> Cow<'_, str> {
         match &self.named {
             Some(name) => Cow::Borrowed(name),
@@ -105,7 +105,7 @@ impl Pushed {
         }
     }
 
-    /// Whether it was stored before.
+    /// Whether its transaction id was seen before.
     pub fn is_duplicate(&self) -> bool {
         matches!(self.outcome, PushOutcome::Duplicate { .. })
     }

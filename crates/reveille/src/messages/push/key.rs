@@ -3,9 +3,10 @@
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid, Version};
 
-/// The id itself when it is written as a UUID is (clients send ids that grow, and those fill an
-/// index from one end); else a UUID of version 8 made of its hash. A UUID that has version 8 itself
-/// is hashed, so that nobody can choose a key. The SQL function `dedup_key` does the same.
+/// The id itself if it is a UUID in its usual spelling (clients send ids that grow, and these fill
+/// an index from one end); else a UUID of version 8 made of its hash. A UUID that has version 8
+/// itself is hashed, so that no producer can choose the key of another id. The SQL function
+/// `dedup_key` does the same.
 pub(super) fn dedup_key(transaction_id: &str) -> Uuid {
     match Uuid::try_parse(transaction_id) {
         Ok(id) if is_plain(transaction_id) && id.get_version() != Some(Version::Custom) => id,
@@ -17,7 +18,7 @@ pub(super) fn dedup_key(transaction_id: &str) -> Uuid {
     }
 }
 
-/// Whether keys like this one come in the order of their making: such are remembered by the log.
+/// Whether keys like this one grow with time: the log itself remembers these.
 pub(super) fn grows(key: &Uuid) -> bool {
     key.get_version_num() == 7
 }
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_choose_the_key_of_another() {
+    fn a_producer_cannot_choose_the_key_of_another_id() {
         let hashed = dedup_key("order 7");
 
         assert_eq!(hashed.get_version(), Some(Version::Custom));

@@ -1,9 +1,9 @@
-//! New queues and partitions are made before a push stands in line with the others.
+//! Creates the queues and partitions of a push, before the push reaches its flush.
 //!
-//! Owns the batcher that makes them, with a connection of its own: many callers' new names are one
-//! statement, and a call with very many of them keeps nobody waiting who brings none, and others
-//! with new names for one statement at most. What is deleted between here and the flush, the flush
-//! makes anew.
+//! Owns the batcher that creates them, with a connection of its own: the new names of many callers
+//! share a statement. Promises that a call with very many new names does not delay a push without
+//! new names, and delays another push with new names by one statement at most. If a queue is
+//! deleted between here and the flush, the flush re-creates it.
 //!
 //! Next: [`super::flush`].
 
@@ -18,11 +18,11 @@ use crate::messages::catalog::{PartitionEntry, PartitionPath};
 use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
 
-/// The connections that make them.
+/// The connections of the batcher.
 pub(in crate::messages) const MAKERS: [&str; 1] = ["make"];
-/// Partitions made by one statement, and asked for at once.
+/// How many partitions one statement creates.
 const MADE_MAX: usize = 500;
-/// What a name takes besides its letters, roughly.
+/// How many bytes a name takes besides its letters, roughly.
 const OVERHEAD: usize = 64;
 
 #[derive(Debug)]
@@ -38,21 +38,21 @@ impl Maker {
         Self { context: Arc::clone(context), batcher }
     }
 
-    /// Every entry gets its partition; what is not there is made. One that cannot be made refuses
-    /// its entries.
-    pub(super) async fn place(&self, entries: &mut [Entry]) {
+    /// Finds the partition of every entry, and creates it if it does not exist. Entries whose
+    /// partition cannot be created are refused.
+    pub(super) async fn find_partitions(&self, entries: &mut [Entry]) {
         let mut unknown: HashMap<PartitionPath, Vec<usize>> = HashMap::new();
         for index in self.context.recall(entries) {
             unknown.entry(entries[index].path()).or_default().push(index);
         }
         let mut unknown: Vec<(PartitionPath, Vec<usize>)> = unknown.into_iter().collect();
-        // One portion after the other, so that those of others come between.
+        // One portion after the other, so that other callers' portions come in between.
         while !unknown.is_empty() {
             let rest = unknown.split_off(unknown.len().min(MADE_MAX));
-            let (paths, places): (Vec<_>, Vec<_>) = unknown.into_iter().unzip();
+            let (paths, entries_of): (Vec<_>, Vec<_>) = unknown.into_iter().unzip();
             let made = self.batcher.send(paths).await;
             let failed = made.iter().find_map(|made| made.as_ref().err().filter(|error| stops(error)).cloned());
-            for (indices, made) in places.iter().zip(made) {
+            for (indices, made) in entries_of.iter().zip(made) {
                 settle(entries, indices, &made);
             }
             unknown = rest;
@@ -65,37 +65,36 @@ impl Maker {
     }
 }
 
-/// A partition that was to be made.
+/// The partition that was created or found; `None` if its queue was deleted meanwhile.
 type Made = Result<Option<Arc<PartitionEntry>>, MessagesError>;
 
-/// What became of one partition, for the entries that want it.
+/// Notes one partition in the entries that are for it.
 fn settle(entries: &mut [Entry], indices: &[usize], made: &Made) {
     for index in indices {
         match made {
-            Ok(place) => entries[*index].place.clone_from(place),
+            Ok(partition) => entries[*index].partition.clone_from(partition),
             Err(error) => entries[*index].verdict = Some(Verdict::Refused(error.clone())),
         }
     }
 }
 
 impl MessagesContext {
-    /// What is remembered of the entries' partitions, and which entries are left without.
+    /// Sets the partitions that this process remembers. Returns the entries that are left without.
     pub(super) fn recall(&self, entries: &mut [Entry]) -> Vec<usize> {
         let mut unknown = Vec::new();
         for index in 0..entries.len() {
             let (before, rest) = entries.split_at_mut(index);
             let entry = &mut rest[0];
-            if entry.verdict.is_some() || entry.place.is_some() {
+            if entry.verdict.is_some() || entry.partition.is_some() {
                 continue;
             }
-            // Of a neighbour that is answered already, a twin for one, the place may be that of a
-            // queue that is gone.
+            // Not the partition of a neighbour that is answered already: its queue may be gone.
             let neighbour = before.last().filter(|last| last.verdict.is_none() && last.is_for_the_same(entry));
-            entry.place = match neighbour.and_then(|last| last.place.clone()) {
-                Some(place) => Some(place),
+            entry.partition = match neighbour.and_then(|last| last.partition.clone()) {
+                Some(partition) => Some(partition),
                 None => self.catalog.recall(&entry.item.queue, &entry.item.partition),
             };
-            if entry.place.is_none() {
+            if entry.partition.is_none() {
                 unknown.push(index);
             }
         }
@@ -103,7 +102,7 @@ impl MessagesContext {
     }
 }
 
-/// Makes what many callers want at once.
+/// The work of the batcher.
 struct Making {
     context: Arc<MessagesContext>,
 }
@@ -117,7 +116,7 @@ impl Work for Making {
         path.queue.as_str().len() + path.partition.as_str().len() + OVERHEAD
     }
 
-    /// Done twice, it is as if done once.
+    /// May be repeated: what exists is not created again.
     async fn run(
         &self,
         connection: &mut Connection,
@@ -125,9 +124,9 @@ impl Work for Making {
     ) -> Result<Vec<Self::Answer>, Failed<PartitionPath>> {
         match self.context.catalog.make(connection, &wanted).await {
             Ok(made) => {
-                // Whoever waits for a queue or a partition that was not there looks for its name
+                // Pops that wait for a queue or a partition that did not exist resolve its name
                 // again.
-                self.context.notifier.new_queue();
+                self.context.notifier.new_names();
                 Ok(made)
             }
             Err(error) => Err((error, wanted)),

@@ -1,6 +1,9 @@
-//! What a flush consists of: every entry finds its partition, or is refused.
+//! Plans a flush: finds the partition of every entry, or refuses the entry.
 //!
-//! Next: [`super::batch`], which takes the flush apart into statements.
+//! Promises that after the plan every entry has a partition and a known queue, or a verdict, or
+//! goes to the next round because its queue is gone.
+//!
+//! Next: [`super::batch`], which divides the flush into statements.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -18,7 +21,7 @@ use crate::messages::statements::WAITING;
 /// The queues of a flush.
 pub(super) type Queues = HashMap<QueueId, Arc<QueueEntry>>;
 
-/// Numbers the entries, and gives a place or a verdict to those that have neither.
+/// Numbers the entries, and gives a partition or a verdict to those that have neither.
 pub(super) async fn plan(
     context: &MessagesContext,
     connection: &Connection,
@@ -27,16 +30,20 @@ pub(super) async fn plan(
     for (number, entry) in entries.iter_mut().enumerate() {
         entry.number = number;
     }
-    place(context, connection, entries).await?;
+    find_partitions(context, connection, entries).await?;
     let queues = look_up(context, connection, entries).await?;
     refuse(context, connection, entries, &queues).await?;
-    find_twins(entries);
+    find_repeats(entries);
     Ok(queues)
 }
 
 /// Gives every entry its partition. Most have theirs already; the partitions of the others were
-/// deleted since, and are made anew.
-async fn place(context: &MessagesContext, connection: &Connection, entries: &mut [Entry]) -> Result<(), DatabaseError> {
+/// deleted since, and are re-created.
+async fn find_partitions(
+    context: &MessagesContext,
+    connection: &Connection,
+    entries: &mut [Entry],
+) -> Result<(), DatabaseError> {
     let unknown = context.recall(entries);
     if unknown.is_empty() {
         return Ok(());
@@ -44,39 +51,41 @@ async fn place(context: &MessagesContext, connection: &Connection, entries: &mut
     let wanted: Vec<PartitionPath> = unknown.iter().map(|index| entries[*index].path()).collect();
     let made = context.catalog.make(connection, &wanted).await?;
     // Pops that wait for a queue or a partition that did not exist resolve its name again.
-    context.notifier.new_queue();
-    for (index, place) in unknown.into_iter().zip(made) {
-        entries[index].place = place;
+    context.notifier.new_names();
+    for (index, partition) in unknown.into_iter().zip(made) {
+        entries[index].partition = partition;
     }
     Ok(())
 }
 
-/// The queues of the entries. The entries of a queue that is gone have no place: the next round
-/// makes it anew.
+/// The queues of the entries. The entries of a queue that is gone lose their partition: the next
+/// round re-creates both.
 async fn look_up(
     context: &MessagesContext,
     connection: &Connection,
     entries: &mut [Entry],
 ) -> Result<Queues, DatabaseError> {
-    let places = || entries.iter().filter(|entry| entry.verdict.is_none()).filter_map(|entry| entry.place.as_ref());
-    let named: HashMap<QueueId, &QueueName> = places().map(|place| (place.queue, &place.queue_name)).collect();
+    let partitions =
+        || entries.iter().filter(|entry| entry.verdict.is_none()).filter_map(|entry| entry.partition.as_ref());
+    let named: HashMap<QueueId, &QueueName> =
+        partitions().map(|partition| (partition.queue, &partition.queue_name)).collect();
     let found = context.catalog.queues_on(connection, named.into_values()).await?;
     let queues: Queues = found.into_iter().map(|queue| (queue.id, queue)).collect();
-    for place in places().filter(|place| !queues.contains_key(&place.queue)) {
-        context.catalog.forget_queue(place.queue);
+    for partition in partitions().filter(|partition| !queues.contains_key(&partition.queue)) {
+        context.catalog.forget_queue(partition.queue);
     }
-    // What was stored in an earlier round keeps its place: its answer names it.
+    // An entry that was stored in an earlier round keeps its partition: its answer names it.
     for entry in entries.iter_mut().filter(|entry| entry.verdict.is_none()) {
-        let queue = entry.place.as_ref().and_then(|place| queues.get(&place.queue));
+        let queue = entry.partition.as_ref().and_then(|partition| queues.get(&partition.queue));
         entry.guard = queue.filter(|queue| queue.remembers).and(entry.key);
         if queue.is_none() {
-            entry.place = None;
+            entry.partition = None;
         }
     }
     Ok(queues)
 }
 
-/// What cannot be stored, for its queue's sake.
+/// Refuses entries whose queue is full, or is encrypted while there is no key.
 async fn refuse(
     context: &MessagesContext,
     connection: &Connection,
@@ -89,11 +98,11 @@ async fn refuse(
         return Ok(());
     }
     for entry in entries.iter_mut().filter(|entry| entry.verdict.is_none()) {
-        let Some(queue) = entry.place.as_ref().and_then(|place| queues.get(&place.queue)) else { continue };
+        let Some(queue) = entry.partition.as_ref().and_then(|partition| queues.get(&partition.queue)) else { continue };
         if unsealable(queue) {
             entry.verdict = Some(Verdict::Refused(MessagesError::NoWriteKey { queue: queue.name.to_string() }));
         } else if let Some(left) = room.get_mut(&queue.id) {
-            // What may be stored already must not be refused now.
+            // An entry that may be stored already must not be refused now.
             if *left <= 0 && !entry.doubtful {
                 entry.verdict = Some(Verdict::Refused(MessagesError::QueueFull { queue: queue.name.to_string() }));
             }
@@ -119,20 +128,20 @@ async fn room(connection: &Connection, queues: &Queues) -> Result<HashMap<QueueI
     Ok(limited.into_iter().map(left).collect())
 }
 
-/// Of several entries with the same transaction id, the first is stored, if any.
-fn find_twins(entries: &mut [Entry]) {
+/// Finds entries that have the transaction id of an earlier entry: only the first can be stored.
+fn find_repeats(entries: &mut [Entry]) {
     let guarded = entries.iter().filter(|entry| entry.verdict.is_none() && entry.guard.is_some()).count();
     if guarded < 2 {
         return;
     }
     let mut first = HashMap::with_capacity(guarded);
     for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.verdict.is_none()) {
-        let (Some(place), Some(key)) = (&entry.place, entry.guard) else { continue };
-        match first.entry((place.id, key)) {
+        let (Some(partition), Some(key)) = (&entry.partition, entry.guard) else { continue };
+        match first.entry((partition.id, key)) {
             Slot::Vacant(slot) => {
                 slot.insert(index);
             }
-            Slot::Occupied(slot) => entry.verdict = Some(Verdict::Twin(*slot.get())),
+            Slot::Occupied(slot) => entry.verdict = Some(Verdict::Repeats(*slot.get())),
         }
     }
 }

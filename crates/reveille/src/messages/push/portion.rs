@@ -1,7 +1,10 @@
-//! A large call stands in line portion by portion.
+//! Sends a large call in portions, one after the other.
 //!
-//! Promises that what others bring comes between two portions, and that the order within the call
-//! is kept: what follows something that was not stored is not stored either, as within one portion.
+//! Promises that the pushes of other callers come in between two portions, and that the order
+//! within the call is kept: after a portion that could not be stored, the following portions are
+//! not sent.
+//!
+//! Next: [`super::flush`].
 
 use std::collections::HashSet;
 
@@ -12,12 +15,13 @@ use crate::batcher::Batcher;
 use crate::database::DatabaseError;
 use crate::messages::error::MessagesError;
 
-/// As many as one flush takes.
+/// How many entries a portion has at most: as many as one flush takes.
 const ENTRIES_MAX: usize = 4096;
-/// Partitions of one portion: an append costs mostly by partition, and this many take some 30 ms.
+/// How many partitions a portion has at most. The cost of an append depends mostly on its
+/// partitions, and so many take some 30 ms.
 const PARTITIONS_MAX: usize = 256;
 
-/// Everything, in the order given.
+/// Sends all entries, and answers in their order.
 pub(super) async fn send_in_portions(
     batcher: &Batcher<Flusher>,
     mut entries: Vec<Entry>,
@@ -36,20 +40,21 @@ pub(super) async fn send_in_portions(
     answers
 }
 
-/// How many of the entries are the next portion.
+/// How many entries the next portion has.
 fn portion(entries: &[Entry]) -> usize {
     if entries.len() <= PARTITIONS_MAX {
         return entries.len();
     }
     let mut partitions = HashSet::new();
     let within = entries.iter().take(ENTRIES_MAX).take_while(|entry| {
-        partitions.insert(entry.place.as_ref().map(|place| place.id));
+        partitions.insert(entry.partition.as_ref().map(|partition| partition.id));
         partitions.len() <= PARTITIONS_MAX
     });
     within.count().max(1)
 }
 
-/// Whether what follows would fail as well. A value that PostgreSQL cannot hold fails alone.
+/// Whether the following portions would fail as well. A value that PostgreSQL cannot hold fails
+/// alone.
 pub(super) fn stops(error: &MessagesError) -> bool {
     !matches!(error, MessagesError::Database(DatabaseError::Data { .. }))
 }

@@ -1,4 +1,4 @@
-//! A queue, as whoever administers it sees it.
+//! A queue as it is shown to operators, and filters for lists of queues.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,10 +8,10 @@ use uuid::Uuid;
 use crate::messages::ids::QueueId;
 use crate::messages::name::QueueName;
 
-/// A queue and its options; [`QueueOptions`](super::QueueOptions) says what each means.
+/// A queue and its options; [`QueueOptions`](super::QueueOptions) explains each.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the options say what they mean where they are chosen")]
+#[expect(missing_docs, reason = "the options are explained where they are set")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct QueueDescription {
     pub name: QueueName,
@@ -39,10 +39,9 @@ pub struct QueueDescription {
     pub quiet: bool,
     pub paused: bool,
     pub echo: String,
-    /// How many partitions it has; counted up to 10,000, and not at all when it was just
-    /// configured.
+    /// How many partitions it has; counted up to 10,000. `None` in the answer of `configure`.
     pub partitions: Option<i64>,
-    /// How many messages those partitions keep, consumed or not.
+    /// How many messages these partitions keep, consumed or not.
     pub messages: Option<i64>,
     pub(crate) id: QueueId,
 }
@@ -94,7 +93,7 @@ pub struct QueueList {
 }
 
 impl QueueList {
-    /// The first hundred, by name.
+    /// The first 100, by name.
     pub fn new() -> Self {
         Self { limit: 100, ..Self::default() }
     }
@@ -139,7 +138,7 @@ impl QueueList {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Space {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// How many queues it has.
     pub queues: i64,

@@ -1,4 +1,4 @@
-//! What can be chosen about a queue.
+//! The options of a queue.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use crate::messages::error::MessagesError;
 use crate::messages::name::QueueName;
 use tokio_postgres::types::ToSql;
 
-/// The longest time an option can say: ten years.
+/// The longest time an option may have: ten years.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 type Owned = Box<dyn ToSql + Sync + Send>;
 
 macro_rules! queue_options {
     ($($(#[$doc:meta])* $name:ident: $type:ty;)*) => {
-        /// What to change about a queue; what is not named stays as it is.
+        /// Options to change; the others stay as they are.
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct QueueOptions {
             replace: bool,
@@ -39,13 +39,13 @@ macro_rules! queue_options {
 queue_options! {
     /// How long a claim lasts. Default: 60 seconds. At least a millisecond.
     lease: Duration;
-    /// How many failures a message may have before it goes to the dead letters. Default: 3; zero
-    /// for none.
+    /// How many failures a message may have before it becomes a dead letter. Default: 3; zero for
+    /// none.
     retry_limit: i64;
     /// The pause after a failure. Default: none.
     retry_delay: Duration;
-    /// How often a message may be claimed without progress, whoever died of it. Default: 25. At
-    /// least 1.
+    /// How often a message may be claimed without an answer before it becomes a dead letter.
+    /// Default: 25. At least 1.
     max_deliveries: i64;
     /// Messages are hidden until they are this old. Default: zero, they are not.
     delay: Duration;
@@ -54,8 +54,8 @@ queue_options! {
     /// Messages older than this are not delivered any more. Default: zero, they are.
     ttl: Duration;
     /// How many messages may wait for the slowest group before pushes are refused. Pushes at the
-    /// same time may each come in with a flush more, and pushes in foreign transactions are not
-    /// counted. Default: zero, any number.
+    /// same time may each add one flush more, and pushes in a caller's transaction are not refused.
+    /// Default: zero, any number.
     max_size: i64;
     /// Which queue of a namespace or task is served first: higher before lower. Default: 0.
     priority: i64;
@@ -63,27 +63,27 @@ queue_options! {
     retention: Duration;
     /// How long messages are kept that all groups have consumed. Default: zero, for ever.
     completed_retention: Duration;
-    /// How long messages are kept that nobody consumed. Default: zero, for ever.
+    /// How long messages are kept that some group has not consumed. Default: zero, for ever.
     max_wait: Duration;
     /// How long a transaction id is remembered. Default: an hour; zero for not at all.
     dedup_window: Duration;
     /// Whether messages that failed too often are kept as dead letters. Default: yes.
     dead_letters: bool;
-    /// Whether payloads are stored encrypted. What was pushed before stays as it is. Default: no.
+    /// Whether payloads are stored encrypted. Payloads pushed before stay as they are. Default: no.
     encrypted: bool;
     /// Whether an ack must name its lease. Default: no.
     require_lease: bool;
     /// Whether acks wait for the disk. Default: yes.
     durable_acks: bool;
-    /// Whether pushes in foreign transactions do without a notification; nodes then look from time
-    /// to time. Default: no.
+    /// Whether pushes in a caller's transaction send no notification; the heartbeat then finds
+    /// them, within 12 s. Default: no.
     quiet: bool;
-    /// Whether pops find nothing for now. Default: no.
+    /// Whether pops return nothing for now. Default: no.
     paused: bool;
 }
 
 impl QueueOptions {
-    /// Set what is not named to what a new queue has, instead of leaving it as it is.
+    /// Reset the options that are not given to those of a new queue.
     #[must_use]
     pub fn replace(mut self) -> Self {
         self.replace = true;
@@ -106,7 +106,7 @@ impl QueueOptions {
         self
     }
 
-    /// A JSON object to be kept with the queue and returned; keys that are named again are
+    /// A JSON object that is kept with the queue and returned; keys that are given again are
     /// replaced. Default: empty.
     #[must_use]
     pub fn echo(mut self, object: impl Into<String>) -> Self {
@@ -114,12 +114,12 @@ impl QueueOptions {
         self
     }
 
-    /// Whether something that waits for a delay may be ready now.
+    /// Whether messages that wait for a delay may be ready now.
     pub(super) fn may_hasten(&self) -> bool {
         self.replace || self.delay.is_some() || self.window_buffer.is_some()
     }
 
-    /// The first value that is not allowed, in words.
+    /// Refuses the first value that is not allowed.
     pub(super) fn check(&self) -> Result<(), MessagesError> {
         let shortest = Duration::from_millis(1);
         if let Some(lease) = self.lease.filter(|lease| *lease < shortest) {

@@ -1,9 +1,9 @@
 //! What an announcement about messages is about, and how other nodes read it.
 //!
 //! ```text
-//! 12          every group of queue 12       12/7        any partition, for group 7
-//! 12:345      only partition 345            12/7:345    partition 345, for group 7
-//! new         queues that were not there    12/7#lease  the end of a lease of group 7
+//! 12          every group of queue 12          12/7        any partition, for group 7
+//! 12:345      only partition 345               12/7:345    partition 345, for group 7
+//! new         queues or partitions created     12/7#lease  the end of a lease of group 7
 //! *           everything
 //! ```
 
@@ -14,7 +14,7 @@ use crate::node::Hint;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::messages) enum About {
     Everything,
-    /// Queues and partitions that were not there.
+    /// Queues or partitions that did not exist before.
     Names,
     Queue(QueueId),
     Partition(QueueId, PartitionId),
@@ -36,14 +36,14 @@ impl Hint for About {
         }
     }
 
-    /// A queue alone is one too: SQL pushes say no more.
+    /// A push in SQL sends the queue alone.
     fn from_text(text: &str) -> Option<Self> {
         match text {
             "*" => Some(Self::Everything),
             "new" => Some(Self::Names),
             _ => match text.strip_suffix(LEASE_END) {
                 Some(group) => lease_end(group),
-                None => place(text),
+                None => queue_or_group(text),
             },
         }
     }
@@ -52,11 +52,11 @@ impl Hint for About {
 const LEASE_END: &str = "#lease";
 
 fn lease_end(text: &str) -> Option<About> {
-    let About::Group(queue, group, None) = place(text)? else { return None };
+    let About::Group(queue, group, None) = queue_or_group(text)? else { return None };
     Some(About::LeaseEnd(queue, group))
 }
 
-fn place(text: &str) -> Option<About> {
+fn queue_or_group(text: &str) -> Option<About> {
     let (owner, partition) = match text.split_once(':') {
         Some((owner, partition)) => (owner, Some(PartitionId(partition.parse().ok()?))),
         None => (text, None),

@@ -1,10 +1,12 @@
-//! Acks of messages by what their producer calls them: one call may speak of many messages, leases
-//! and partitions.
+//! Acks by transaction id: one call may have many messages, leases and partitions.
 //!
-//! Promises what the cursor of a group can keep: in one call the first message that was not
-//! completed stops everything behind it, whatever is said of the rest; messages nobody mentioned,
-//! before one that was completed, are completed with it; and a lease is charged once for a call,
-//! however many of its messages failed.
+//! Owns the bundles, each with all acknowledgements of one lease in a call. A cursor can only move
+//! forward, so a bundle becomes one settlement by three rules. The first message that was not
+//! completed stops everything behind it, whatever the call reports of later messages. Messages
+//! before a completed one that the call does not mention are completed with it. A lease is charged
+//! once for a call, however many of its messages failed.
+//!
+//! Next: [`super::work`], which sends the settlements.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -12,7 +14,7 @@ use std::sync::atomic::Ordering;
 use tokio_postgres::Row;
 
 use super::Settler;
-use super::settlement::{End, Outcome, Place, Settled, Settlement};
+use super::settlement::{CursorKey, End, Outcome, Settled, Settlement};
 use super::work::Verdict;
 use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
@@ -20,10 +22,10 @@ use crate::messages::ids::{GroupId, LeaseId, PartitionId, PartitionUid, QueueId}
 use crate::messages::name::GroupName;
 use crate::messages::statements::RESOLVE;
 
-/// Looked up by one statement.
+/// How many messages one statement looks up.
 const RESOLVED_AT_ONCE: usize = 2000;
 
-/// What a consumer says about one message, named by partition and transaction id.
+/// The result of one message, named by partition and transaction id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acknowledgement {
     partition: PartitionUid,
@@ -36,7 +38,7 @@ pub struct Acknowledgement {
 }
 
 impl Acknowledgement {
-    /// The message is completed, says a consumer of the plain queue who names no lease.
+    /// The message is completed: by a consumer of the plain queue, without a lease.
     pub fn new(partition: PartitionUid, transaction_id: impl Into<String>) -> Self {
         Self {
             partition,
@@ -56,8 +58,8 @@ impl Acknowledgement {
         self
     }
 
-    /// Under which lease. Default: none; then the ack is judged against whatever lease the group
-    /// has, unless the queue wants one named.
+    /// Under which lease. Default: none; then the ack is judged against the lease that the group
+    /// has, and a queue that requires a lease refuses it.
     #[must_use]
     pub fn lease(mut self, lease: LeaseId) -> Self {
         self.lease = Some(lease);
@@ -79,8 +81,8 @@ impl Acknowledgement {
         self
     }
 
-    /// Refuse it when the lease it names has ended, even if nobody else has claimed since. Default:
-    /// not.
+    /// Refuse it if the lease it names has ended, even if no other consumer has claimed since.
+    /// Default: not.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.strict = true;
@@ -88,7 +90,7 @@ impl Acknowledgement {
     }
 }
 
-/// Settle what many acknowledgements say together.
+/// Settles the acknowledgements of a call.
 pub(super) async fn acknowledge(
     context: &MessagesContext,
     settler: &Settler,
@@ -97,7 +99,7 @@ pub(super) async fn acknowledge(
     let count = acknowledgements.len();
     let mut answers: Vec<Option<Result<Settled, MessagesError>>> =
         std::iter::repeat_with(|| None).take(count).collect();
-    let mut bundles = match bundled(context, settler, acknowledgements).await {
+    let mut bundles = match bundle(context, settler, acknowledgements).await {
         Ok((bundles, refused)) => {
             for (at, settled) in refused {
                 answers[at] = Some(Ok(settled));
@@ -129,87 +131,86 @@ pub(super) async fn acknowledge(
     answers.into_iter().map(|answer| answer.unwrap_or(Ok(Settled::NotFound))).collect()
 }
 
-/// What one call says about one lease.
+/// All acknowledgements of one lease in a call.
 #[derive(Debug)]
 pub(in crate::messages) struct Bundle {
-    place: Place,
+    cursor: CursorKey,
     lease: LeaseId,
     strict: bool,
-    /// The last sequence of the lease, where it is remembered.
+    /// The last sequence of the lease, if this process remembers it.
     through: Option<i64>,
     items: Vec<Item>,
 }
 
 #[derive(Debug)]
 struct Item {
-    /// Its place in the call.
+    /// Its position in the call.
     at: usize,
     seq: i64,
     outcome: Outcome,
     error: Option<String>,
 }
 
-/// What could be found out before anything is settled: bundles, and answers to those that belong to
-/// none.
+/// The bundles of a call, and the answers to acknowledgements that belong to none.
 pub(in crate::messages) type Bundled = (Vec<Bundle>, Vec<(usize, Settled)>);
 
-/// Find the messages, in memory or in the log, and put together what belongs to one lease.
-pub(in crate::messages) async fn bundled(
+/// Finds the messages, in memory or in the log, and bundles the acknowledgements by lease.
+pub(in crate::messages) async fn bundle(
     context: &MessagesContext,
     settler: &Settler,
     acknowledgements: Vec<Acknowledgement>,
 ) -> Result<Bundled, MessagesError> {
-    let mut bundles: HashMap<(Place, LeaseId), Bundle> = HashMap::new();
+    let mut bundles: HashMap<(CursorKey, LeaseId), Bundle> = HashMap::new();
     let (mut refused, mut unknown) = (Vec::new(), Vec::new());
-    for (at, said) in acknowledgements.into_iter().enumerate() {
-        let remembered = said.lease.and_then(|lease| settler.memory.find(lease, said.partition));
-        let remembered = remembered.filter(|remembered| remembered.group == said.group);
-        let seq = remembered.as_ref().and_then(|remembered| remembered.seq(&said.transaction_id));
-        match (remembered, said.lease, seq) {
+    for (at, ack) in acknowledgements.into_iter().enumerate() {
+        let remembered = ack.lease.and_then(|lease| settler.memory.find(lease, ack.partition));
+        let remembered = remembered.filter(|remembered| remembered.group == ack.group);
+        let seq = remembered.as_ref().and_then(|remembered| remembered.seq(&ack.transaction_id));
+        match (remembered, ack.lease, seq) {
             (Some(remembered), Some(lease), Some(seq)) => {
-                add(&mut bundles, remembered.place, lease, Some(remembered.through), said.at(at, seq));
+                add(&mut bundles, remembered.cursor, lease, Some(remembered.through), ack.at(at, seq));
             }
-            _ => unknown.push((at, said)),
+            _ => unknown.push((at, ack)),
         }
     }
-    // All partitions at once: those that are not there are asked for once, however many acks name
-    // them.
-    let uids = unknown.iter().map(|(_, said)| said.partition).collect();
+    // All partitions at once, each once, however many acks name it.
+    let uids = unknown.iter().map(|(_, ack)| ack.partition).collect();
     let partitions = context.catalog.by_uids(&context.database, uids).await?;
-    let mut asked = Vec::with_capacity(unknown.len());
-    for (at, said) in unknown {
-        match partitions.get(&said.partition) {
+    let mut left = Vec::with_capacity(unknown.len());
+    for (at, ack) in unknown {
+        match partitions.get(&ack.partition) {
             // PostgreSQL's text holds no NUL: no message has such an id.
-            Some(entry) if !said.transaction_id.contains('\0') => asked.push((at, entry.id, said)),
+            Some(entry) if !ack.transaction_id.contains('\0') => left.push((at, entry.id, ack)),
             _ => refused.push((at, Settled::NotFound)),
         }
     }
-    while !asked.is_empty() {
-        let rest = asked.split_off(asked.len().min(RESOLVED_AT_ONCE));
-        resolve(context, settler, asked, &mut bundles, &mut refused).await?;
-        asked = rest;
+    while !left.is_empty() {
+        let rest = left.split_off(left.len().min(RESOLVED_AT_ONCE));
+        resolve(context, settler, left, &mut bundles, &mut refused).await?;
+        left = rest;
     }
     Ok((bundles.into_values().collect(), refused))
 }
 
+/// Looks up messages in the log.
 async fn resolve(
     context: &MessagesContext,
     settler: &Settler,
-    asked: Vec<(usize, PartitionId, Acknowledgement)>,
-    bundles: &mut HashMap<(Place, LeaseId), Bundle>,
+    acks: Vec<(usize, PartitionId, Acknowledgement)>,
+    bundles: &mut HashMap<(CursorKey, LeaseId), Bundle>,
     refused: &mut Vec<(usize, Settled)>,
 ) -> Result<(), MessagesError> {
-    let partitions: Vec<i32> = asked.iter().map(|(_, partition, _)| partition.0).collect();
-    let groups: Vec<&str> = asked.iter().map(|(.., said)| said.group.as_str()).collect();
-    let ids: Vec<&str> = asked.iter().map(|(.., said)| said.transaction_id.as_str()).collect();
+    let partitions: Vec<i32> = acks.iter().map(|(_, partition, _)| partition.0).collect();
+    let groups: Vec<&str> = acks.iter().map(|(.., ack)| ack.group.as_str()).collect();
+    let ids: Vec<&str> = acks.iter().map(|(.., ack)| ack.transaction_id.as_str()).collect();
     let rows = context.database.acquire().await?.query(&RESOLVE, &[&partitions, &groups, &ids]).await?;
-    for ((at, partition, said), row) in asked.into_iter().zip(&rows) {
-        match found(row, partition, &said) {
-            Ok((place, lease, seq)) => {
-                if said.lease.is_none() {
+    for ((at, partition, ack), row) in acks.into_iter().zip(&rows) {
+        match resolved(row, partition, &ack) {
+            Ok((cursor, lease, seq)) => {
+                if ack.lease.is_none() {
                     settler.unfenced.fetch_add(1, Ordering::Relaxed);
                 }
-                add(bundles, place, lease, None, said.at(at, seq));
+                add(bundles, cursor, lease, None, ack.at(at, seq));
             }
             Err(settled) => refused.push((at, settled)),
         }
@@ -217,61 +218,61 @@ async fn resolve(
     Ok(())
 }
 
-/// An ack without lease is judged against the group's own, and from here on fenced by it like any
-/// other.
-fn found(row: &Row, partition: PartitionId, said: &Acknowledgement) -> Result<(Place, LeaseId, i64), Settled> {
+/// An ack without a lease is judged against the lease of the group. From here on that lease fences
+/// it like any other.
+fn resolved(row: &Row, partition: PartitionId, ack: &Acknowledgement) -> Result<(CursorKey, LeaseId, i64), Settled> {
     let (queue, group): (Option<i32>, Option<i32>) = (row.get("queue"), row.get("grp"));
     let (Some(queue), Some(group)) = (queue, group) else { return Err(Settled::NotFound) };
-    if said.lease.is_none() && row.get::<_, Option<bool>>("require_lease") == Some(true) {
+    if ack.lease.is_none() && row.get::<_, Option<bool>>("require_lease") == Some(true) {
         return Err(Settled::LeaseRequired);
     }
     let held = row.get::<_, Option<uuid::Uuid>>("nonce").map(LeaseId);
-    let lease = match (said.lease, held) {
-        (Some(said), Some(held)) if said == held => held,
+    let lease = match (ack.lease, held) {
+        (Some(named), Some(held)) if named == held => held,
         (None, Some(held)) => held,
         _ => return Err(Settled::LeaseLost),
     };
     let seq: Option<i64> = row.get("seq");
-    let place = Place { partition, group: GroupId(group), queue: QueueId(queue) };
-    seq.map(|seq| (place, lease, seq)).ok_or(Settled::NotFound)
+    let cursor = CursorKey { partition, group: GroupId(group), queue: QueueId(queue) };
+    seq.map(|seq| (cursor, lease, seq)).ok_or(Settled::NotFound)
 }
 
-/// What is said of one message, and whether an ended lease counts against it.
-struct Said {
+/// An item for a bundle, and whether an ended lease counts against it.
+struct NewItem {
     item: Item,
     strict: bool,
 }
 
 fn add(
-    bundles: &mut HashMap<(Place, LeaseId), Bundle>,
-    place: Place,
+    bundles: &mut HashMap<(CursorKey, LeaseId), Bundle>,
+    cursor: CursorKey,
     lease: LeaseId,
     through: Option<i64>,
-    said: Said,
+    new: NewItem,
 ) {
-    let bundle = bundles.entry((place, lease)).or_insert_with(|| Bundle {
-        place,
+    let bundle = bundles.entry((cursor, lease)).or_insert_with(|| Bundle {
+        cursor,
         lease,
         strict: false,
         through: None,
         items: Vec::new(),
     });
-    bundle.strict |= said.strict;
+    bundle.strict |= new.strict;
     bundle.through = bundle.through.or(through);
-    bundle.items.push(said.item);
+    bundle.items.push(new.item);
 }
 
 impl Acknowledgement {
-    /// An ended lease counts only against those who name it.
-    fn at(self, at: usize, seq: i64) -> Said {
+    /// An ended lease counts only against an ack that names it.
+    fn at(self, at: usize, seq: i64) -> NewItem {
         let strict = self.strict && self.lease.is_some();
-        Said { item: Item { at, seq, outcome: self.outcome, error: self.error }, strict }
+        NewItem { item: Item { at, seq, outcome: self.outcome, error: self.error }, strict }
     }
 }
 
 impl Bundle {
-    /// The first message that was not completed, the worst that is said of it; else the last
-    /// completed one.
+    /// The first message that was not completed, with its worst result; else the last completed
+    /// message.
     pub(in crate::messages) fn settlement(&self) -> Settlement {
         let stop = self.items.iter().filter(|item| item.outcome != Outcome::Completed);
         let stop = stop.min_by_key(|item| (item.seq, std::cmp::Reverse(item.outcome)));
@@ -281,10 +282,11 @@ impl Bundle {
             None if self.through == Some(last) => End::Whole(last),
             None => End::Through(last),
         };
-        Settlement { place: self.place, lease: Some(self.lease), end, strict: self.strict }
+        Settlement { cursor: self.cursor, lease: Some(self.lease), end, strict: self.strict }
     }
 
-    /// Answers for those the verdict is about; those that must be settled again without them stay.
+    /// Answers for the items that the verdict is about. The others stay, to be settled again
+    /// without these.
     pub(in crate::messages) fn judge(&mut self, verdict: Verdict) -> Vec<(usize, Settled)> {
         let stop = match self.settlement().end {
             End::At(seq, ..) => Some(seq),
@@ -307,10 +309,10 @@ impl Item {
         match (settled, self.outcome) {
             (Settled::Done { .. } | Settled::Already, Outcome::Completed) if self.seq <= before => Settled::Already,
             (Settled::Done { .. }, Outcome::Completed | Outcome::Dead) if behind => Settled::Redelivered,
-            // One call said both that it is completed and that it is not.
+            // One call reported it both as completed and as not completed.
             (Settled::Done { dead: false, .. }, Outcome::Completed) if stop == Some(self.seq) => Settled::Redelivered,
             (Settled::Done { released, dead }, _) => Settled::Done { released, dead: dead && stop == Some(self.seq) },
-            // The lease was given back before: whatever it held comes again.
+            // The lease was given back before: its messages are delivered again.
             (Settled::Already, Outcome::Completed) if stop.is_some() => Settled::Redelivered,
             (other, _) => other,
         }

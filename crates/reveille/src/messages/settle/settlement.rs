@@ -1,4 +1,6 @@
-//! What a consumer says about its lease, and what it is told.
+//! The settlement that a consumer sends for its lease, and the answer it gets.
+//!
+//! Next: [`super::work`], which sends settlements to the database.
 
 use crate::messages::ids::{GroupId, LeaseId, PartitionId, QueueId};
 use crate::messages::message::PartitionLease;
@@ -11,12 +13,12 @@ const ERROR_CHARS_MAX: usize = 4000;
 pub enum Outcome {
     /// It is done, and with it everything before it.
     Completed,
-    /// It comes again, at once and uncharged.
+    /// It is delivered again, at once and uncharged.
     Retry,
-    /// It comes again after the queue's retry delay, and is charged: after the queue's retry limit
-    /// it goes to the dead letters.
+    /// It is delivered again after the queue's retry delay, and is charged: after the queue's retry
+    /// limit it becomes a dead letter.
     Failed,
-    /// It goes straight to the dead letters.
+    /// It becomes a dead letter at once.
     Dead,
 }
 
@@ -31,20 +33,20 @@ impl Outcome {
     }
 }
 
-/// What a consumer says about one partition of its lease. Sequences are those of
-/// [`Message::seq`](crate::messages::Message).
+/// How far a consumer came in one partition of its lease, and what stopped it. Sequences are those
+/// of [`Message::seq`](crate::messages::Message).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
-    pub(super) place: Place,
-    /// `None` when the messages were acked by having been popped.
+    pub(super) cursor: CursorKey,
+    /// `None` if the messages were acked by popping.
     pub(super) lease: Option<LeaseId>,
     pub(super) end: End,
     pub(super) strict: bool,
 }
 
-/// A cursor.
+/// Names a cursor: a group in a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct CursorKey {
     pub(crate) partition: PartitionId,
     pub(crate) group: GroupId,
     pub(crate) queue: QueueId,
@@ -64,41 +66,44 @@ pub(super) enum End {
 }
 
 impl Settlement {
-    /// Every message of the lease is done.
+    /// Every message of the lease is completed.
     pub fn complete(lease: &PartitionLease) -> Self {
         Self::new(lease, End::Whole(lease.through))
     }
 
-    /// The messages up to and including `seq` are done; the rest stays leased.
+    /// The messages up to and including `seq` are completed; the others stay leased.
     pub fn complete_through(lease: &PartitionLease, seq: i64) -> Self {
         let end = if seq == lease.through { End::Whole(seq) } else { End::Through(seq) };
         Self::new(lease, end)
     }
 
-    /// The message `seq` failed; those before it are done, it and those after it come again.
+    /// The message `seq` failed. Those before it are completed; it and those after it are delivered
+    /// again.
     pub fn fail(lease: &PartitionLease, seq: i64, error: impl Into<String>) -> Self {
         Self::new(lease, End::at(seq, Outcome::Failed, Some(error.into())))
     }
 
-    /// The message `seq` shall come again, uncharged; those before it are done.
+    /// The message `seq` and those after it are to be delivered again, uncharged; those before it
+    /// are completed.
     pub fn retry(lease: &PartitionLease, seq: i64) -> Self {
         Self::new(lease, End::at(seq, Outcome::Retry, None))
     }
 
-    /// The message `seq` goes to the dead letters; those before it are done, those after it come
-    /// again.
+    /// The message `seq` becomes a dead letter. Those before it are completed; those after it are
+    /// delivered again.
     pub fn dead(lease: &PartitionLease, seq: i64, error: impl Into<String>) -> Self {
         Self::new(lease, End::at(seq, Outcome::Dead, Some(error.into())))
     }
 
-    /// Nothing was done: another consumer may have it at once, and nothing is charged.
+    /// No message was completed: another consumer may claim the partition at once, and nothing is
+    /// charged.
     pub fn release(lease: &PartitionLease) -> Self {
         Self::new(lease, End::Released)
     }
 
-    /// Refuse it when the lease has ended, even if nobody else has claimed since. Without this, an
-    /// ended lease may be settled until somebody else has it: the work was done, and doing it again
-    /// helps nobody.
+    /// Refuse it if the lease has ended, even if no other consumer has claimed since. Without this,
+    /// an ended lease may be settled until another consumer claims: the work is done, and need not
+    /// be done again.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.strict = true;
@@ -106,8 +111,8 @@ impl Settlement {
     }
 
     fn new(lease: &PartitionLease, end: End) -> Self {
-        let place = Place { partition: lease.partition_id, group: lease.group_id, queue: lease.queue_id };
-        Self { place, lease: lease.lease, end, strict: false }
+        let cursor = CursorKey { partition: lease.partition_id, group: lease.group_id, queue: lease.queue_id };
+        Self { cursor, lease: lease.lease, end, strict: false }
     }
 }
 
@@ -119,8 +124,8 @@ impl End {
         }
     }
 
-    /// The last completed sequence. What no sequence precedes is outside every lease, and found to
-    /// be so.
+    /// The last completed sequence. For an impossible sequence the result lies outside every lease,
+    /// and the database refuses it.
     pub(super) fn through(&self) -> i64 {
         match self {
             Self::Whole(seq) | Self::Through(seq) => *seq,
@@ -129,13 +134,13 @@ impl End {
         }
     }
 
-    /// Whether an attempt of which nobody heard may have moved the cursor to `committed`, now that
-    /// another holds the place.
+    /// Whether an earlier attempt, whose answer was lost, may have moved the cursor to `committed`,
+    /// now that another consumer has claimed.
     pub(super) fn may_have_counted(&self, committed: Option<i64>) -> bool {
         match self {
             Self::Whole(seq) | Self::Through(seq) => committed.is_none_or(|committed| committed >= *seq),
             Self::At(..) => true,
-            // Whoever gives something back does not ask what became of it.
+            // It makes no difference to the caller whether its own release counted.
             Self::Released => false,
         }
     }
@@ -156,8 +161,8 @@ impl End {
     }
 }
 
-/// An error text is for people: one that PostgreSQL cannot hold must not keep a failure from being
-/// recorded.
+/// The part of an error text that PostgreSQL can hold: the text is for people, and must not keep a
+/// failure from being recorded.
 fn kept(error: String) -> String {
     let fits = error.len() <= ERROR_CHARS_MAX && !error.contains('\0');
     if fits {
@@ -167,27 +172,27 @@ fn kept(error: String) -> String {
     }
 }
 
-/// What became of a settlement.
+/// The answer to a settlement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Settled {
     /// It is recorded.
     Done {
-        /// The partition may be claimed again: the lease ended with this.
+        /// The lease ended with this settlement: the partition may be claimed again.
         released: bool,
-        /// The message went to the dead letters, or was dropped because its queue keeps none.
+        /// The message became a dead letter, or was dropped because its queue keeps none.
         dead: bool,
     },
-    /// It was recorded before, or had no effect left to have: a repeat.
+    /// A repeat: it was recorded before, and had no effect now.
     Already,
-    /// Said not to be completed, but it is settled by now: too late.
+    /// The message was reported as not completed, but it is settled already: too late.
     Passed,
-    /// Said to be completed, or dead, but a message before it was not completed in the same call:
-    /// it comes again.
+    /// The message was reported as completed or dead, but a message before it was not completed in
+    /// the same call: it is delivered again.
     Redelivered,
-    /// Somebody else has claimed since, or the group was moved: nothing was recorded.
+    /// Another consumer has claimed since, or the group was moved: nothing was recorded.
     LeaseLost,
-    /// The lease has ended, and the caller wanted that to count: nothing was recorded.
+    /// The lease has ended, and the settlement is strict: nothing was recorded.
     Expired,
     /// The sequence is not one of this lease.
     Outside,
@@ -198,7 +203,7 @@ pub enum Settled {
 }
 
 impl Settled {
-    /// Whether what was said holds, now or since before.
+    /// Whether the settlement is recorded, by this call or by an earlier one.
     pub fn holds(self) -> bool {
         match self {
             Self::Done { .. } | Self::Already => true,
@@ -218,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_text_is_always_kept_somehow() {
+    fn an_error_text_is_kept_as_far_as_postgresql_can_hold_it() {
         assert_eq!(kept("a\0b".to_owned()), "a\u{fffd}b");
         assert_eq!(kept("ä".repeat(5000)).chars().count(), ERROR_CHARS_MAX);
     }

@@ -1,10 +1,13 @@
-//! One batch of the ack lane: whole leases in one statement, renewals in another, all the rest in a
-//! third.
+//! Settles one batch: renewals in one statement, whole leases in a second, all others in a third.
 //!
-//! Every statement is fenced by the nonce of the claim, and a repeat is found to be one: a batch
-//! whose answer was lost is simply tried again. Only where somebody has claimed meanwhile what
-//! follows can the repeat not tell whether the first attempt counted; then the answer is that
-//! nobody knows.
+//! Owns what is known of each request of the batch. Promises that every settlement is fenced by the
+//! nonce of its claim, and that a batch whose answer was lost can be tried again: a repeat is
+//! recognized. There is one exception. If another consumer has claimed the next messages in
+//! between, the repeat cannot show whether the first attempt counted; then the answer is an error
+//! that says so.
+//!
+//! Next: `sql/messages/settle/complete.sql` for whole leases, `sql/functions/settle.sql` for all
+//! others.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::settlement::{End, Place, Settled, Settlement};
+use super::settlement::{CursorKey, End, Settled, Settlement};
 use crate::batcher::{Failed, Work, interrupts};
 use crate::database::{Connection, DatabaseError, Param};
 use crate::messages::context::MessagesContext;
@@ -21,31 +24,30 @@ use crate::messages::error::MessagesError;
 use crate::messages::ids::LeaseId;
 use crate::messages::statements::{COMPLETE, RENEW, SETTLE};
 
-/// What the ack lane does.
+/// The work of the batcher for acks.
 #[derive(Debug)]
 pub(super) struct Settling {
     pub(super) context: Arc<MessagesContext>,
 }
 
-/// One thing asked of it.
 #[derive(Debug)]
-pub(super) enum Ask {
+pub(super) enum Request {
     /// A settlement under a lease, and what is known of it.
-    Settle(Settlement, LeaseId, Heard),
-    /// More time.
+    Settle(Settlement, LeaseId, Progress),
+    /// More time for a lease.
     Renew(Renewal),
 }
 
-/// What earlier attempts brought.
+/// How far a settlement is, after any number of attempts.
 #[derive(Debug)]
-pub(super) enum Heard {
-    /// There was none.
-    Nothing,
-    /// One had no answer, for this reason.
-    Cut(DatabaseError),
-    /// It will never be known whether that one counted.
-    Never(DatabaseError),
-    Verdict(Verdict),
+pub(super) enum Progress {
+    /// Not decided, and no attempt was interrupted.
+    Open,
+    /// An attempt may have settled the lease: its answer was lost, for this reason.
+    Interrupted(DatabaseError),
+    /// The same, and no repeat can find it out any more.
+    Unknown(DatabaseError),
+    Decided(Verdict),
 }
 
 /// More time for every partition of a lease.
@@ -70,7 +72,7 @@ pub(super) enum Answer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdict {
     pub(super) settled: Settled,
-    /// What was settled before this, as far as it was looked at.
+    /// The last sequence that was settled before this, if the statement read it.
     pub(super) before: Option<i64>,
 }
 
@@ -87,32 +89,32 @@ pub struct Renewed {
 }
 
 impl Work for Settling {
-    type Item = Ask;
+    type Item = Request;
     type Answer = Answer;
     type Error = MessagesError;
 
-    fn weight(item: &Ask) -> usize {
+    fn weight(item: &Request) -> usize {
         match item {
-            Ask::Settle(settlement, ..) => 96 + settlement.end.error().map_or(0, str::len),
-            Ask::Renew(_) => 64,
+            Request::Settle(settlement, ..) => 96 + settlement.end.error().map_or(0, str::len),
+            Request::Renew(_) => 64,
         }
     }
 
-    async fn run(&self, connection: &mut Connection, mut items: Vec<Ask>) -> Result<Vec<Answer>, Failed<Ask>> {
+    async fn run(&self, connection: &mut Connection, mut items: Vec<Request>) -> Result<Vec<Answer>, Failed<Request>> {
         let renewed = match self.run_all(connection, &mut items).await {
             Ok(renewed) => renewed,
             Err(error) => {
                 if interrupts(&error) {
-                    unanswered(&mut items, &error);
+                    note_interrupted(&mut items, &error);
                 }
                 return Err((error, items));
             }
         };
-        let answer = |item: &Ask| match item {
-            Ask::Settle(_, _, Heard::Verdict(verdict)) => Answer::Settled(*verdict),
-            Ask::Settle(_, _, Heard::Never(error)) => Answer::Unknown(error.clone()),
-            Ask::Settle(_, _, Heard::Nothing | Heard::Cut(_)) => Answer::Settled(LOST),
-            Ask::Renew(renewal) => Answer::Renewed(renewed.get(&renewal.lease).copied()),
+        let answer = |item: &Request| match item {
+            Request::Settle(_, _, Progress::Decided(verdict)) => Answer::Settled(*verdict),
+            Request::Settle(_, _, Progress::Unknown(error)) => Answer::Unknown(error.clone()),
+            Request::Settle(_, _, Progress::Open | Progress::Interrupted(_)) => Answer::Settled(LOST),
+            Request::Renew(renewal) => Answer::Renewed(renewed.get(&renewal.lease).copied()),
         };
         Ok(items.iter().map(answer).collect())
     }
@@ -125,7 +127,7 @@ impl Settling {
     async fn run_all(
         &self,
         connection: &Connection,
-        items: &mut [Ask],
+        items: &mut [Request],
     ) -> Result<HashMap<LeaseId, Renewed>, DatabaseError> {
         // Renewals go first: a lease must not end because acks were busy.
         let renewed = self.renew(connection, items).await?;
@@ -134,20 +136,24 @@ impl Settling {
         Ok(renewed)
     }
 
-    async fn renew(&self, connection: &Connection, items: &[Ask]) -> Result<HashMap<LeaseId, Renewed>, DatabaseError> {
-        let asked =
-            || items.iter().filter_map(|item| if let Ask::Renew(renewal) = item { Some(renewal) } else { None });
-        if asked().next().is_none() {
+    async fn renew(
+        &self,
+        connection: &Connection,
+        items: &[Request],
+    ) -> Result<HashMap<LeaseId, Renewed>, DatabaseError> {
+        let renewals =
+            || items.iter().filter_map(|item| if let Request::Renew(renewal) = item { Some(renewal) } else { None });
+        if renewals().next().is_none() {
             return Ok(HashMap::new());
         }
-        let leases: Vec<Uuid> = asked().map(|renewal| renewal.lease.0).collect();
-        let seconds: Vec<Option<f64>> = asked().map(|renewal| renewal.seconds).collect();
-        let strict: Vec<bool> = asked().map(|renewal| renewal.strict).collect();
+        let leases: Vec<Uuid> = renewals().map(|renewal| renewal.lease.0).collect();
+        let seconds: Vec<Option<f64>> = renewals().map(|renewal| renewal.seconds).collect();
+        let strict: Vec<bool> = renewals().map(|renewal| renewal.strict).collect();
         let mut renewed: HashMap<LeaseId, Renewed> = HashMap::new();
         for row in connection.query(&RENEW, &[&leases, &seconds, &strict]).await? {
             let (until, remaining) = (row.get("lease_until"), seconds_of(&row, "lease_s"));
             let lease = renewed.entry(LeaseId(row.get("nonce"))).or_insert(Renewed { until, remaining, partitions: 0 });
-            // The shortest counts: until then all of it is ours.
+            // The partition whose lease ends first counts: until then the lease holds all of them.
             lease.until = lease.until.min(until);
             lease.remaining = lease.remaining.min(remaining);
             lease.partitions += 1;
@@ -155,42 +161,44 @@ impl Settling {
         Ok(renewed)
     }
 
-    /// Whole leases. Of two that say the same, the second is left to find itself a repeat.
-    async fn complete(&self, connection: &Connection, items: &mut [Ask]) -> Result<(), DatabaseError> {
+    /// Settles whole leases. If one is in the batch twice, the other statement finds that the
+    /// second is a repeat.
+    async fn complete(&self, connection: &Connection, items: &mut [Request]) -> Result<(), DatabaseError> {
         let mut seen = HashSet::with_capacity(items.len());
         let whole: Vec<(usize, &Settlement, Uuid, i64)> = open(items)
             .filter_map(|(at, settlement, lease)| match settlement.end {
                 End::Whole(through) => Some((at, settlement, lease.0, through)),
                 End::Through(_) | End::At(..) | End::Released => None,
             })
-            .filter(|(_, settlement, ..)| seen.insert(settlement.place))
+            .filter(|(_, settlement, ..)| seen.insert(settlement.cursor))
             .collect();
         if whole.is_empty() {
             return Ok(());
         }
-        let partitions: Vec<i32> = whole.iter().map(|(_, settlement, ..)| settlement.place.partition.0).collect();
-        let groups: Vec<i32> = whole.iter().map(|(_, settlement, ..)| settlement.place.group.0).collect();
+        let partitions: Vec<i32> = whole.iter().map(|(_, settlement, ..)| settlement.cursor.partition.0).collect();
+        let groups: Vec<i32> = whole.iter().map(|(_, settlement, ..)| settlement.cursor.group.0).collect();
         let nonces: Vec<Uuid> = whole.iter().map(|(_, _, nonce, _)| *nonce).collect();
         let throughs: Vec<i64> = whole.iter().map(|(.., through)| *through).collect();
         let strict: Vec<bool> = whole.iter().map(|(_, settlement, ..)| settlement.strict).collect();
-        let asked: Vec<(usize, Place)> = whole.iter().map(|(at, settlement, ..)| (*at, settlement.place)).collect();
+        let cursors: Vec<(usize, CursorKey)> =
+            whole.iter().map(|(at, settlement, ..)| (*at, settlement.cursor)).collect();
         let rows = connection.query(&COMPLETE, &[&partitions, &groups, &nonces, &throughs, &strict]).await?;
         let read = |row: &Row| ((row.get("partition"), row.get("grp")), (row.get("more"), row.get("before")));
         let done: HashMap<(i32, i32), (bool, i64)> = rows.iter().map(read).collect();
-        for (at, place) in asked {
-            let Some((more, before)) = done.get(&(place.partition.0, place.group.0)) else { continue };
+        for (at, cursor) in cursors {
+            let Some((more, before)) = done.get(&(cursor.partition.0, cursor.group.0)) else { continue };
             note(&mut items[at], Verdict { settled: WHOLE, before: Some(*before) });
             if *more {
-                self.context.notifier.freed(place.queue, place.group, place.partition);
+                self.context.notifier.freed(cursor.queue, cursor.group, cursor.partition);
             }
         }
         Ok(())
     }
 
-    /// Everything that is not answered yet.
-    async fn settle(&self, connection: &Connection, items: &mut [Ask]) -> Result<(), DatabaseError> {
-        let rest: Vec<(usize, Place)> = open(items).map(|(at, settlement, _)| (at, settlement.place)).collect();
-        if rest.is_empty() {
+    /// Settles everything that is not decided yet.
+    async fn settle(&self, connection: &Connection, items: &mut [Request]) -> Result<(), DatabaseError> {
+        let cursors: Vec<(usize, CursorKey)> = open(items).map(|(at, settlement, _)| (at, settlement.cursor)).collect();
+        if cursors.is_empty() {
             return Ok(());
         }
         let rows = {
@@ -198,20 +206,20 @@ impl Settling {
             connection.query(&SETTLE, &arrays.params()).await?
         };
         for row in &rows {
-            let Some((at, place)) = rest.get(item_of(row)) else { continue };
-            if matches!(&items[*at], Ask::Settle(_, _, Heard::Cut(_))) {
+            let Some((at, cursor)) = cursors.get(item_of(row)) else { continue };
+            if matches!(&items[*at], Request::Settle(_, _, Progress::Interrupted(_))) {
                 // An attempt whose answer was lost may have freed the partition, and woke nobody.
-                self.context.notifier.freed(place.queue, place.group, place.partition);
+                self.context.notifier.freed(cursor.queue, cursor.group, cursor.partition);
             }
             note(&mut items[*at], verdict(row));
-            wake(&self.context, row, *place);
+            wake(&self.context, row, *cursor);
         }
         Ok(())
     }
 }
 
-/// Settles leases of which nobody is to hear. Not by the statement for whole leases: that one
-/// passes over what others touch.
+/// Settles leases that no consumer received. Not by the statement for whole leases, which leaves
+/// out a cursor that another statement changed while it waited.
 pub(in crate::messages) async fn pass_whole(
     connection: &Connection,
     settlements: &[Settlement],
@@ -223,16 +231,16 @@ pub(in crate::messages) async fn pass_whole(
     Ok(())
 }
 
-/// A settlement was committed: wake whoever can use it.
-pub(super) fn wake(context: &MessagesContext, row: &Row, place: Place) {
+/// A settlement was committed: wakes the group if the partition has more messages for it.
+pub(super) fn wake(context: &MessagesContext, row: &Row, cursor: CursorKey) {
     if !row.get::<_, bool>("more") {
         return;
     }
     let delay = seconds_of(row, "due_s");
     if delay.is_zero() {
-        context.notifier.freed(place.queue, place.group, place.partition);
+        context.notifier.freed(cursor.queue, cursor.group, cursor.partition);
     } else {
-        context.notifier.after(place.queue, place.group, place.partition, delay);
+        context.notifier.freed_after(cursor.queue, cursor.group, cursor.partition, delay);
     }
 }
 
@@ -241,7 +249,7 @@ pub(super) fn item_of(row: &Row) -> usize {
     usize::try_from(row.get::<_, i32>("item") - 1).unwrap_or(usize::MAX)
 }
 
-/// Settlements as the statement takes them.
+/// Settlements as the parameters of the statement.
 #[derive(Debug, Default)]
 pub(super) struct Arrays<'s> {
     partitions: Vec<i32>,
@@ -257,8 +265,8 @@ impl<'s> Arrays<'s> {
     pub(super) fn of(settlements: impl Iterator<Item = (&'s Settlement, LeaseId)>) -> Self {
         let mut arrays = Self::default();
         for (settlement, lease) in settlements {
-            arrays.partitions.push(settlement.place.partition.0);
-            arrays.groups.push(settlement.place.group.0);
+            arrays.partitions.push(settlement.cursor.partition.0);
+            arrays.groups.push(settlement.cursor.group.0);
             arrays.nonces.push(lease.0);
             arrays.throughs.push(settlement.end.through());
             arrays.outcomes.push(settlement.end.word());
@@ -274,29 +282,31 @@ impl<'s> Arrays<'s> {
     }
 }
 
-/// Settlements that nothing is known of yet, by their place in the batch.
-fn open(items: &[Ask]) -> impl Iterator<Item = (usize, &Settlement, LeaseId)> {
+/// Settlements that are not decided yet, with their position in the batch.
+fn open(items: &[Request]) -> impl Iterator<Item = (usize, &Settlement, LeaseId)> {
     items.iter().enumerate().filter_map(|(at, item)| match item {
-        Ask::Settle(settlement, lease, Heard::Nothing | Heard::Cut(_)) => Some((at, settlement, *lease)),
-        Ask::Settle(_, _, Heard::Verdict(_) | Heard::Never(_)) | Ask::Renew(_) => None,
+        Request::Settle(settlement, lease, Progress::Open | Progress::Interrupted(_)) => Some((at, settlement, *lease)),
+        Request::Settle(_, _, Progress::Decided(_) | Progress::Unknown(_)) | Request::Renew(_) => None,
     })
 }
 
-/// Whatever has no verdict yet may have been settled by the attempt that failed.
-fn unanswered(items: &mut [Ask], error: &DatabaseError) {
+/// Settlements without a verdict may have taken effect in the attempt that failed.
+fn note_interrupted(items: &mut [Request], error: &DatabaseError) {
     for item in items {
-        if let Ask::Settle(_, _, heard @ Heard::Nothing) = item {
-            *heard = Heard::Cut(error.clone());
+        if let Request::Settle(_, _, progress @ Progress::Open) = item {
+            *progress = Progress::Interrupted(error.clone());
         }
     }
 }
 
-fn note(item: &mut Ask, found: Verdict) {
-    let Ask::Settle(settlement, _, heard) = item else { return };
-    let lost = found.settled == Settled::LeaseLost;
-    *heard = match std::mem::replace(heard, Heard::Nothing) {
-        Heard::Cut(error) if lost && settlement.end.may_have_counted(found.before) => Heard::Never(error),
-        _ => Heard::Verdict(found),
+fn note(item: &mut Request, verdict: Verdict) {
+    let Request::Settle(settlement, _, progress) = item else { return };
+    let lost = verdict.settled == Settled::LeaseLost;
+    *progress = match std::mem::replace(progress, Progress::Open) {
+        Progress::Interrupted(error) if lost && settlement.end.may_have_counted(verdict.before) => {
+            Progress::Unknown(error)
+        }
+        _ => Progress::Decided(verdict),
     };
 }
 

@@ -1,4 +1,7 @@
-//! The chores, step by step.
+//! The upkeep tasks, step by step.
+//!
+//! Promises that one step reads or deletes a bounded number of rows, and that one run has a bounded
+//! number of steps: a mark says where the next run goes on.
 
 use std::sync::atomic::Ordering;
 
@@ -11,25 +14,24 @@ use crate::messages::context::MessagesContext;
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::statements::{FORGET_KEYS, LEFTOVERS, ORPHANS, RECONCILE, RETIRE, SWEEP};
 
-/// Steps of one round.
+/// How many steps one run has.
 const STEPS_MAX: usize = 200;
-/// Partitions looked at by one step.
+/// How many partitions one step reads.
 const PARTITIONS: i64 = 1000;
-/// Rows deleted by one step.
+/// How many rows one step deletes.
 const ROWS: i64 = 2000;
-/// Rows of a kind that one step removes of a deleted queue.
+/// How many rows of each table one step removes of a deleted queue.
 const LEFT_AT_ONCE: i32 = 1000;
 
-/// One thing to do now and then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UpkeepTask {
-    /// Messages that need not be kept.
+    /// Retires messages that need not be kept, and frees their space.
     Retention,
-    /// Transaction ids whose window is over.
+    /// Forgets transaction ids whose window is over.
     Dedup,
-    /// Whether every group was told of what waits for it.
+    /// Finds stranded messages, and marks their partitions ready.
     Reconcile,
-    /// What deleted queues and groups have left.
+    /// Removes the remaining rows of deleted queues and groups.
     Leftovers,
 }
 
@@ -49,7 +51,7 @@ impl UpkeepTask {
         Self::ALL.into_iter().find(|task| task.name() == name)
     }
 
-    /// One round, from a mark on. Says where to go on, if there is more.
+    /// One run, from a mark on. Returns where the next run goes on, if there is more.
     pub(super) async fn run(
         self,
         context: &MessagesContext,
@@ -74,7 +76,7 @@ impl UpkeepTask {
     }
 }
 
-/// Retire, then give back space; where there is more space than one step may give back, stay.
+/// Retires, then frees space. The mark stays if there is more to free than one step may.
 async fn retain(connection: &Connection, mark: i32, done: &mut Upkeep) -> Result<Option<i32>, DatabaseError> {
     let Some(row) = connection.query_opt(&RETIRE, &[&mark, &PARTITIONS]).await? else { return Ok(None) };
     done.retired += count(&row, "messages");
@@ -104,7 +106,13 @@ async fn reconcile(
             last = Some(partition);
             continue;
         };
-        error!(queue, partition, group, "a group had not been told of messages that wait for it: this is a defect");
+        error!(
+            queue,
+            partition,
+            group,
+            "found undelivered messages that no consumer would be woken for, and marked them ready: \
+             this is a bug in Reveille, please report it"
+        );
         done.repairs += 1;
         context.tally.repairs.fetch_add(1, Ordering::Relaxed);
         let partition = Some(PartitionId(partition));
@@ -113,8 +121,8 @@ async fn reconcile(
     Ok(last)
 }
 
-/// Cursors of deleted groups partition by partition; then deleted queues, a little more with every
-/// step.
+/// Removes the cursors of deleted groups, partition by partition; then the rows of deleted queues,
+/// a bounded number with every step.
 async fn clear(connection: &Connection, mark: i32, done: &mut Upkeep) -> Result<Option<i32>, DatabaseError> {
     if let Some(row) = connection.query_opt(&ORPHANS, &[&mark, &PARTITIONS]).await? {
         done.leftovers += count(&row, "cursors");

@@ -8,7 +8,7 @@ pub(crate) struct Certificates {
     authority: &'static str,
 }
 
-/// A fresh key, quickly made.
+/// A new key, quickly made.
 const KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
 
 impl Certificates {

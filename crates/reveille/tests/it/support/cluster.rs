@@ -23,11 +23,11 @@ pub(crate) struct Cluster {
     server: Option<Child>,
 }
 
-/// Where the binaries are: as told, else Debian's newest.
-#[expect(clippy::disallowed_methods, reason = "tests are told by the environment which PostgreSQL to use")]
+/// Where the binaries are: where the environment says, else Debian's newest.
+#[expect(clippy::disallowed_methods, reason = "the environment names the PostgreSQL that tests use")]
 pub(crate) fn binaries() -> PathBuf {
-    if let Some(told) = std::env::var_os("REVEILLE_PG_BIN") {
-        return told.into();
+    if let Some(chosen) = std::env::var_os("REVEILLE_PG_BIN") {
+        return chosen.into();
     }
     let mut found: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .expect("PostgreSQL is installed, or REVEILLE_PG_BIN names it")
@@ -70,7 +70,7 @@ fn done(command: &mut Command) {
 }
 
 impl Cluster {
-    /// Trust everybody.
+    /// A cluster that trusts every client.
     pub(crate) fn new() -> Self {
         Self::start(Setup::default())
     }

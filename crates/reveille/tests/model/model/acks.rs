@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reveille::messages::{LeaseId, Outcome, Settled};
 
-use super::cursor::Said;
+use super::cursor::Report;
 use super::{End, Model, Place};
 
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub(crate) struct Ack {
     pub(crate) outcome: Outcome,
     pub(crate) error: Option<String>,
     pub(crate) strict: bool,
-    /// The sequence it had when the process that is asked handed it out, if it kept that in mind.
+    /// The sequence, if the process that gets the ack delivered the message and remembers it.
     pub(crate) remembered: Option<i64>,
     /// The queue is not the one it came from, if that was deleted.
     pub(crate) foreign: bool,
@@ -44,7 +44,7 @@ impl Model {
         answers
     }
 
-    /// What belongs to one lease, and what to none.
+    /// The acks of each lease, and the answers to those that belong to none.
     pub(super) fn bundled<'a>(&self, acks: &'a [Ack]) -> (Bundles<'a>, Vec<(usize, Settled)>) {
         let (mut bundles, mut refused) = (Bundles::new(), Vec::new());
         for (at, ack) in acks.iter().enumerate() {
@@ -66,7 +66,7 @@ impl Model {
         }
         let cursor = self.cursor(ack.place);
         let lease = match (ack.lease, cursor.nonce) {
-            (Some(said), Some(held)) if said != held => return Err(Settled::LeaseLost),
+            (Some(named), Some(held)) if named != held => return Err(Settled::LeaseLost),
             (_, None) => return Err(Settled::LeaseLost),
             (_, Some(held)) => held,
         };
@@ -88,7 +88,7 @@ impl Model {
         }
         let strict = strict(&items);
         let end = end(&items);
-        let settled = self.settle(place, &Said { lease, end: &end, strict });
+        let settled = self.settle(place, &Report { lease, end: &end, strict });
         let stop = if let End::At(seq, ..) = end { Some(seq) } else { None };
         answers.extend(items.iter().map(|item| {
             let completed = item.ack.outcome == Outcome::Completed;
@@ -111,7 +111,7 @@ impl Model {
         answers
     }
 
-    /// As all or nothing: nothing is said of the others when some come too late.
+    /// As all or nothing: if some come too late, the others have no answer.
     pub(super) fn judge_at_once(
         &mut self,
         place: Place,
@@ -122,10 +122,10 @@ impl Model {
         if late.is_empty() { self.judge(place, lease, items) } else { late }
     }
 
-    /// Takes out what was not completed, says the caller, but is settled.
+    /// Takes out the messages that the caller reports as not completed, but that are settled.
     fn late(&self, place: Place, lease: LeaseId, items: &mut Vec<Item<'_>>) -> Vec<(usize, Settled)> {
         let strict = strict(items);
-        if self.hears_again(place, &Said { lease, end: &end(items), strict }) {
+        if self.is_repeat(place, &Report { lease, end: &end(items), strict }) {
             return Vec::new();
         }
         let committed = self.cursor(place).committed;
@@ -138,8 +138,8 @@ fn strict(items: &[Item<'_>]) -> bool {
     items.iter().any(|item| item.ack.strict && item.ack.lease.is_some())
 }
 
-/// The first message that was not completed, and the worst that is said of it; else the last
-/// completed one.
+/// The first message that was not completed, with its worst result; else the last completed
+/// message.
 fn end(items: &[Item<'_>]) -> End {
     let stop = items.iter().filter(|item| item.ack.outcome != Outcome::Completed);
     let stop = stop.min_by_key(|item| (item.seq, std::cmp::Reverse(item.ack.outcome)));

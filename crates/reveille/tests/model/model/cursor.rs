@@ -32,7 +32,7 @@ pub(crate) enum End {
 }
 
 #[derive(Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct Report<'a> {
     pub(crate) lease: LeaseId,
     pub(crate) end: &'a End,
     pub(crate) strict: bool,
@@ -71,16 +71,16 @@ impl Cursor {
 
     /// Whether it says again what put the last settled message among the dead letters; `buried` is
     /// whether it is there.
-    pub(super) fn hears_again(&self, said: &Said<'_>, buried: bool) -> bool {
-        let End::At(seq, Outcome::Failed | Outcome::Dead, _) = said.end else { return false };
-        self.nonce == Some(said.lease) && self.lease.is_none() && *seq == self.committed && buried
+    pub(super) fn is_repeat(&self, report: &Report<'_>, buried: bool) -> bool {
+        let End::At(seq, Outcome::Failed | Outcome::Dead, _) = report.end else { return false };
+        self.nonce == Some(report.lease) && self.lease.is_none() && *seq == self.committed && buried
     }
 
-    pub(super) fn settle(&mut self, said: &Said<'_>, rules: &Rules) -> (Settled, Option<Burial>) {
-        if let Some(refused) = self.refuses(said) {
+    pub(super) fn settle(&mut self, report: &Report<'_>, rules: &Rules) -> (Settled, Option<Burial>) {
+        if let Some(refused) = self.refuses(report) {
             return (refused, None);
         }
-        match said.end {
+        match report.end {
             End::Released => {
                 self.deliveries = (self.deliveries - 1).max(0);
                 self.give_back();
@@ -98,20 +98,20 @@ impl Cursor {
         }
     }
 
-    fn refuses(&self, said: &Said<'_>) -> Option<Settled> {
-        if self.nonce != Some(said.lease) {
+    fn refuses(&self, report: &Report<'_>) -> Option<Settled> {
+        if self.nonce != Some(report.lease) {
             return Some(Settled::LeaseLost);
         }
-        let last = match said.end {
+        let last = match report.end {
             End::Through(seq) if *seq <= self.committed => return Some(Settled::Already),
             End::At(seq, ..) if *seq <= self.committed => return Some(Settled::Passed),
             End::Through(seq) | End::At(seq, ..) => *seq,
             End::Released => self.through,
         };
         match self.lease {
-            None if matches!(said.end, End::Through(_)) => Some(Settled::LeaseLost),
+            None if matches!(report.end, End::Through(_)) => Some(Settled::LeaseLost),
             None => Some(Settled::Already),
-            Some(lease) if lease.ended && said.strict => Some(Settled::Expired),
+            Some(lease) if lease.ended && report.strict => Some(Settled::Expired),
             Some(_) if last > self.through => Some(Settled::Outside),
             Some(_) => None,
         }

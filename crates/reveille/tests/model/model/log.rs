@@ -53,7 +53,7 @@ impl Log {
         self.held(seq, group).filter(|_| seq > self.purged)
     }
 
-    /// As whoever has a lease still sees it, whatever was purged meanwhile.
+    /// As the holder of a lease still sees it, whatever was purged meanwhile.
     pub(super) fn held(&self, seq: i64, group: u8) -> Option<&Stored> {
         self.at(seq).filter(|held| !held.deleted && held.only.is_none_or(|only| only == group))
     }

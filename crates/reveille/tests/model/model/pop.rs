@@ -9,7 +9,7 @@ use super::{Check, Cursor, Lease, Model, Place, Stored};
 use crate::snapshot::Rows;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Request {
     pub(crate) group: u8,
     pub(crate) partition: Option<u8>,
     pub(crate) batch: i64,
@@ -43,31 +43,31 @@ impl Model {
     /// `rows` are the cursors after the pop, `newest` what was in the logs before it.
     pub(crate) fn pop(
         &mut self,
-        asked: &Asked,
+        request: &Request,
         given: Option<&Given>,
         rows: &Rows,
         newest: &BTreeMap<u8, i64>,
     ) -> Check {
         let partitions: Vec<u8> = self.logs.keys().copied().collect();
-        let scope = partitions.into_iter().filter(|p| asked.partition.is_none_or(|only| only == *p));
+        let scope = partitions.into_iter().filter(|p| request.partition.is_none_or(|only| only == *p));
         let mut took = Vec::new();
         self.passed_some = false;
         for partition in scope.clone() {
             let share = given.and_then(|given| given.shares.iter().find(|share| share.partition == partition));
             let before = newest.get(&partition).copied().unwrap_or_default();
             let got = share.map(|share| (share, given.and_then(|given| given.lease)));
-            took.extend(self.claimed(asked, (partition, before), got, rows)?);
+            took.extend(self.claimed(request, (partition, before), got, rows)?);
         }
         match given {
             Some(given) if given.shares.len() != took.len() => Err("it brought partitions nobody asked for".to_owned()),
-            Some(_) => limits(asked, &took, self.passed_some),
-            None => self.nothing_is_left(asked, scope),
+            Some(_) => limits(request, &took, self.passed_some),
+            None => self.nothing_is_left(request, scope),
         }
     }
 
-    fn nothing_is_left(&self, asked: &Asked, scope: impl Iterator<Item = u8>) -> Check {
+    fn nothing_is_left(&self, request: &Request, scope: impl Iterator<Item = u8>) -> Check {
         for partition in scope {
-            let cursor = self.cursor((partition, asked.group));
+            let cursor = self.cursor((partition, request.group));
             if self.is_claimable(partition, &cursor) {
                 return Err(format!("it brought nothing, though p{partition} has messages after {}", cursor.committed));
             }
@@ -83,18 +83,18 @@ impl Model {
 
     fn claimed(
         &mut self,
-        asked: &Asked,
+        request: &Request,
         (partition, before): (u8, i64),
         got: Option<(&Share, Option<LeaseId>)>,
         rows: &Rows,
     ) -> Check<Option<Took>> {
-        let place = (partition, asked.group);
+        let place = (partition, request.group);
         let row = rows.get(&place).cloned().unwrap_or_default();
         let cursor = self.cursor(place);
         if got.is_none() && row.committed == cursor.committed {
             return Ok(None);
         }
-        // What was purged is passed by whoever comes, even if nothing is to be given.
+        // Every pop passes purged messages, even if it gets nothing.
         let passes = got.is_none() && cursor.is_free() && row.committed == self.purged(partition);
         if !passes && !self.is_claimable(partition, &cursor) {
             return Err(format!("p{partition} was given or moved, and is not claimable: {cursor:?}"));
@@ -106,7 +106,7 @@ impl Model {
                 (cursor.nonce, cursor.through) = (row.nonce, row.through);
                 Ok(None)
             }
-            Some((share, _)) if asked.auto => self.acked_by_pop(place, share, &row, before).map(Some),
+            Some((share, _)) if request.auto => self.acked_by_pop(place, share, &row, before).map(Some),
             Some((share, lease)) => {
                 self.pass(place, row.committed)?;
                 self.leased(place, share, lease, (row.through, before)).map(Some)
@@ -162,7 +162,7 @@ impl Model {
         cursor.deliveries += 1;
         if share.deliveries != cursor.deliveries {
             return Err(format!(
-                "{place:?} was said to be claimed {} times, not {}",
+                "{place:?} was reported as claimed {} times, not {}",
                 share.deliveries, cursor.deliveries
             ));
         }
@@ -211,17 +211,17 @@ impl Model {
 
 /// A batch is filled partition by partition: only the last one may be cut. What was passed on the
 /// way had its share.
-fn limits(asked: &Asked, took: &[Took], passed_some: bool) -> Check {
+fn limits(request: &Request, took: &[Took], passed_some: bool) -> Check {
     let sum: i64 = took.iter().map(|took| took.take).sum();
-    if took.is_empty() || took.len() > asked.partitions {
-        return Err(format!("it brought {} partitions of at most {}", took.len(), asked.partitions));
+    if took.is_empty() || took.len() > request.partitions {
+        return Err(format!("it brought {} partitions of at most {}", took.len(), request.partitions));
     }
     if took.iter().any(|took| took.ragged) {
         return Ok(());
     }
     let cut = took.iter().filter(|took| !took.all).count();
-    if sum > asked.batch || (!passed_some && (cut > 1 || (cut == 1 && sum < asked.batch))) {
-        return Err(format!("it brought {sum} of at most {} messages, and cut {cut} partitions short", asked.batch));
+    if sum > request.batch || (!passed_some && (cut > 1 || (cut == 1 && sum < request.batch))) {
+        return Err(format!("it brought {sum} of at most {} messages, and cut {cut} partitions short", request.batch));
     }
     Ok(())
 }

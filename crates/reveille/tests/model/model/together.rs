@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use reveille::messages::{LeaseId, MessageId, Settled};
 
-use super::{Ack, End, Model, Place, Pushing, Said};
+use super::{Ack, End, Model, Place, Pushing, Report};
 
 /// What is to happen together.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) enum TogetherEnd {
 impl Model {
     pub(crate) fn together(&mut self, changes: &Together) -> TogetherEnd {
         let Together { pushes, settlements, acks } = changes;
-        if let Some(at) = settlements.iter().position(|said| said.lease.is_none()) {
+        if let Some(at) = settlements.iter().position(|settling| settling.lease.is_none()) {
             return TogetherEnd::Refused(at, settlements[at].unleased());
         }
         let (bundles, refused) = self.bundled(acks);
@@ -53,14 +53,14 @@ impl Model {
         if let Some((at, of)) = after.first_duplicate(pushes) {
             return TogetherEnd::Duplicate(at, of);
         }
-        let mut answers: Vec<Option<Settled>> = settlements.iter().map(|said| Some(after.settle_one(said))).collect();
+        let mut answers: Vec<Option<Settled>> = settlements.iter().map(|one| Some(after.settle_one(one))).collect();
         answers.resize(settlements.len() + acks.len(), None);
         for ((place, lease), items) in bundles {
             for (at, settled) in after.judge_at_once(place, lease, items) {
                 answers[settlements.len() + at] = Some(settled);
             }
         }
-        let refused = |settled: &Option<Settled>| settled.is_some_and(|said| !matches!(said, Settled::Done { .. }));
+        let refused = |answer: &Option<Settled>| answer.is_some_and(|settled| !matches!(settled, Settled::Done { .. }));
         if let Some(at) = answers.iter().position(refused) {
             return TogetherEnd::Refused(at, answers[at].unwrap_or(Settled::NotFound));
         }
@@ -86,11 +86,11 @@ impl Model {
         })
     }
 
-    fn settle_one(&mut self, said: &Settling) -> Settled {
-        let Settling { place, lease, end, strict } = said;
+    fn settle_one(&mut self, settling: &Settling) -> Settled {
+        let Settling { place, lease, end, strict } = settling;
         match lease {
-            Some(lease) => self.settle(*place, &Said { lease: *lease, end, strict: *strict }),
-            None => said.unleased(),
+            Some(lease) => self.settle(*place, &Report { lease: *lease, end, strict: *strict }),
+            None => settling.unleased(),
         }
     }
 }

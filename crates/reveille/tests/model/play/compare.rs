@@ -7,7 +7,7 @@ use crate::snapshot::{Due, Row};
 impl Play<'_> {
     pub(super) fn compare(&mut self) -> Check {
         let newest: Vec<(u8, i64)> =
-            self.now.heads.iter().map(|(partition, (newest, _))| (*partition, *newest)).collect();
+            self.now.partition_rows.iter().map(|(partition, (newest, _))| (*partition, *newest)).collect();
         let logged: Vec<(u8, i64)> =
             self.model.logs.iter().map(|(partition, log)| (*partition, log.newest())).collect();
         agree("the newest sequences", &newest, &logged)?;
@@ -25,22 +25,22 @@ impl Play<'_> {
 
     /// Those of one place come in order; what one step did in several places may come in any.
     fn compare_letters(&mut self) -> Check {
-        let told: Vec<Letter> = self.now.letters.iter().map(|(_, letter)| letter.clone()).collect();
+        let actual: Vec<Letter> = self.now.letters.iter().map(|(_, letter)| letter.clone()).collect();
         let by_place = |letters: &[Letter]| {
             let mut letters = letters.to_vec();
             letters.sort_by_key(|letter| letter.place);
             letters
         };
-        agree("the dead letters", &by_place(&told), &by_place(&self.model.letters))?;
-        self.model.letters = told;
+        agree("the dead letters", &by_place(&actual), &by_place(&self.model.letters))?;
+        self.model.letters = actual;
         Ok(())
     }
 
     fn compare_cursor(&self, place: Place) -> Check {
         let cursor = self.model.cursor(place);
         let row = self.now.rows.get(&place).cloned().unwrap_or_default();
-        let same = |what: &str, told: i64, expected: i64| {
-            agree(&format!("{what} of {place:?}"), &told, &expected).map_err(|fault| format!("{fault} in {row:?}"))
+        let same = |what: &str, actual: i64, expected: i64| {
+            agree(&format!("{what} of {place:?}"), &actual, &expected).map_err(|fault| format!("{fault} in {row:?}"))
         };
         same("committed", row.committed, cursor.committed)?;
         same("failures", row.failures.into(), cursor.failures.into())?;
@@ -54,15 +54,15 @@ impl Play<'_> {
         self.compare_due(place, &cursor, &row)
     }
 
-    /// What waits is announced, and nothing is announced before its time.
+    /// A message that waits is due or new, and no message is due before its time.
     fn compare_due(&self, place: Place, cursor: &Cursor, row: &Row) -> Check {
-        let (newest, fresh) = self.now.heads.get(&place.0).copied().unwrap_or_default();
+        let (newest, has_new) = self.now.partition_rows.get(&place.0).copied().unwrap_or_default();
         let wants_time = cursor.later || cursor.lease.is_some_and(|lease| !lease.ended);
         let right = match row.due {
             Due::Later => wants_time && newest > cursor.committed,
             Due::Now => !(wants_time && newest > cursor.committed),
-            Due::Never => !wants_time && (newest <= cursor.committed.max(self.model.purged(place.0)) || fresh),
+            Due::Never => !wants_time && (newest <= cursor.committed.max(self.model.purged(place.0)) || has_new),
         };
-        if right { Ok(()) } else { Err(format!("{place:?} is due {:?}, fresh: {fresh}; {cursor:?}", row.due)) }
+        if right { Ok(()) } else { Err(format!("{place:?} is due {:?}, has_new: {has_new}; {cursor:?}", row.due)) }
     }
 }

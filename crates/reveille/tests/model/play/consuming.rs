@@ -1,4 +1,4 @@
-//! Pops, and everything a consumer says about its leases.
+//! Pops, and every way in which a consumer settles its leases.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use reveille::messages::{
 };
 
 use super::{Held, Play, agree, group_name, partition_name};
-use crate::model::{Ack, Asked, Begin, Check, End, Given, Place, Said, Share, Stored};
+use crate::model::{Ack, Begin, Check, End, Given, Place, Report, Request, Share, Stored};
 use crate::story::{How, Scope, Step, Which};
 
 impl Play<'_> {
@@ -31,35 +31,35 @@ impl Play<'_> {
         }
         self.model.register(*group, begin);
         let popped = self.node(*node).pop(pop).await.map_err(|error| format!("a pop failed: {error:?}"))?;
-        self.look().await;
+        self.read_tables().await;
 
-        let asked = Asked {
+        let request = Request {
             group: *group,
             partition: if let Scope::Partition(partition) = scope { Some(*partition) } else { None },
             batch: (*batch).into(),
             partitions: (*partitions).into(),
             auto: *auto,
         };
-        self.got(&asked, popped, &newest, remember.then_some(*node))
+        self.got(&request, popped, &newest, remember.then_some(*node))
     }
 
     /// Whether something came, and it was allowed to.
     fn got(
         &mut self,
-        asked: &Asked,
+        request: &Request,
         popped: Option<Batch>,
         newest: &BTreeMap<u8, i64>,
         remembered_by: Option<u8>,
     ) -> Check<bool> {
         let given = popped.as_ref().map(given);
-        self.model.pop(asked, given.as_ref(), &self.now.rows, newest)?;
+        self.model.pop(request, given.as_ref(), &self.now.rows, newest)?;
         self.compare()?;
-        if given.is_none() && self.model.present && !self.model.rules.paused && asked.partition.is_none() {
+        if given.is_none() && self.model.present && !self.model.rules.paused && request.partition.is_none() {
             agree("what is left in the outbox", &self.model.outbox.len(), &0)?;
         }
         let came = popped.is_some();
         if let Some(batch) = popped {
-            self.hold(batch, asked.group, remembered_by);
+            self.hold(batch, request.group, remembered_by);
         }
         Ok(came)
     }
@@ -79,10 +79,10 @@ impl Play<'_> {
     pub(super) async fn complete_and_pop(&mut self, node: u8, which: Which, most: (u8, u8)) -> Check {
         let Some((held, _)) = self.pick(which) else { return Ok(()) };
         let group = held.group;
-        let asked: Vec<Asking> = (0..held.parts.len()).map(|part| said(held, part, How::Complete)).collect();
+        let attempts: Vec<Attempt> = (0..held.parts.len()).map(|part| attempt(held, part, How::Complete)).collect();
         let answers = self.node(node).complete(&held.batch).await;
-        self.expect_settled(&asked, answers, false)?;
-        self.look().await;
+        self.expect_settled(&attempts, answers, false)?;
+        self.read_tables().await;
         self.compare()?;
         let (batch, partitions) = most;
         let (scope, begin) = (Scope::Queue, Begin::All);
@@ -105,33 +105,33 @@ impl Play<'_> {
     }
 
     pub(super) async fn settle(&mut self, node: u8, which: &[Which], how: How, (strict, twice): (bool, bool)) -> Check {
-        let mut asked = Vec::new();
+        let mut attempts = Vec::new();
         for which in which {
             let Some((held, part)) = self.pick(*which) else { return Ok(()) };
-            let said = said(held, part, how);
-            asked.extend(std::iter::repeat_n(said, 1 + usize::from(twice)));
+            let attempt = attempt(held, part, how);
+            attempts.extend(std::iter::repeat_n(attempt, 1 + usize::from(twice)));
         }
         let strictly = |settlement: Settlement| if strict { settlement.strict() } else { settlement };
-        let settlements = asked.iter().map(|(settlement, ..)| strictly(settlement.clone())).collect();
+        let settlements = attempts.iter().map(|(settlement, ..)| strictly(settlement.clone())).collect();
         let answers = self.node(node).settle(settlements).await;
-        self.expect_settled(&asked, answers, strict)
+        self.expect_settled(&attempts, answers, strict)
     }
 
     fn expect_settled(
         &mut self,
-        asked: &[Asking],
+        attempts: &[Attempt],
         answers: Vec<Result<Settled, MessagesError>>,
         strict: bool,
     ) -> Check {
-        agree("how many answers", &answers.len(), &asked.len())?;
-        for ((_, place, lease, end), answer) in asked.iter().zip(answers) {
-            let told = answer.map_err(|error| format!("a settlement failed: {error:?}"))?;
+        agree("how many answers", &answers.len(), &attempts.len())?;
+        for ((_, place, lease, end), answer) in attempts.iter().zip(answers) {
+            let settled = answer.map_err(|error| format!("a settlement failed: {error:?}"))?;
             let expected = match lease {
-                Some(lease) => self.model.settle(*place, &Said { lease: *lease, end, strict }),
+                Some(lease) => self.model.settle(*place, &Report { lease: *lease, end, strict }),
                 None if matches!(end, End::Through(_)) => Settled::Already,
                 None => Settled::Passed,
             };
-            agree("a settlement", &told, &expected)?;
+            agree("a settlement", &settled, &expected)?;
         }
         Ok(())
     }
@@ -140,20 +140,20 @@ impl Play<'_> {
         &mut self,
         node: u8,
         which: &[Which],
-        said: &[(u8, Outcome)],
+        results: &[(u8, Outcome)],
         (named, strict): (bool, bool),
     ) -> Check {
         let mut acks = Vec::new();
         for which in which {
             let Some((held, part)) = self.pick(*which) else { return Ok(()) };
-            acks.extend(said.iter().map(|said| self.ack(held, part, *said, (node, named, strict))));
+            acks.extend(results.iter().map(|result| self.ack(held, part, *result, (node, named, strict))));
         }
-        let asked = acks.iter().map(|(uid, ack)| acknowledgement(*uid, ack)).collect();
-        let answers = self.node(node).acknowledge(asked).await;
+        let calls = acks.iter().map(|(uid, ack)| acknowledgement(*uid, ack)).collect();
+        let answers = self.node(node).acknowledge(calls).await;
         let acks: Vec<Ack> = acks.into_iter().map(|(_, ack)| ack).collect();
         let expected = self.model.acknowledge(&acks);
-        let told: Result<Vec<Settled>, _> = answers.into_iter().collect();
-        agree("acknowledgements", &told.map_err(|error| format!("an acknowledgement failed: {error:?}"))?, &expected)
+        let settled: Result<Vec<Settled>, _> = answers.into_iter().collect();
+        agree("acknowledgements", &settled.map_err(|error| format!("an acknowledgement failed: {error:?}"))?, &expected)
     }
 
     pub(super) fn ack(
@@ -185,7 +185,7 @@ impl Play<'_> {
         let released = self.node(node).release(lease).await.map_err(|error| format!("a release failed: {error:?}"))?;
         let places: Vec<Place> = self.leased(lease);
         for place in &places {
-            self.model.settle(*place, &Said { lease, end: &End::Released, strict: false });
+            self.model.settle(*place, &Report { lease, end: &End::Released, strict: false });
         }
         agree("how much was released", &released, &places.len())
     }
@@ -236,9 +236,9 @@ fn stored(message: &Message) -> Stored {
     }
 }
 
-pub(super) type Asking = (Settlement, Place, Option<LeaseId>, End);
+pub(super) type Attempt = (Settlement, Place, Option<LeaseId>, End);
 
-pub(super) fn said(held: &Held, part: usize, how: How) -> Asking {
+pub(super) fn attempt(held: &Held, part: usize, how: How) -> Attempt {
     let lease = &held.batch.partitions[part];
     let (partition, through) = held.parts[part];
     let at = |offset: u8| lease.messages[0].seq + i64::from(offset);
@@ -266,12 +266,12 @@ fn error(outcome: Outcome) -> String {
 }
 
 pub(super) fn acknowledgement(uid: PartitionUid, ack: &Ack) -> Acknowledgement {
-    let said =
+    let made =
         Acknowledgement::new(uid, ack.transaction_id.clone()).group(group_name(ack.place.1)).outcome(ack.outcome);
-    let said = ack.lease.map_or(said.clone(), |lease| said.lease(lease));
-    let said = match &ack.error {
-        Some(error) => said.error(error.clone()),
-        None => said,
+    let made = ack.lease.map_or(made.clone(), |lease| made.lease(lease));
+    let made = match &ack.error {
+        Some(error) => made.error(error.clone()),
+        None => made,
     };
-    if ack.strict { said.strict() } else { said }
+    if ack.strict { made.strict() } else { made }
 }

@@ -8,9 +8,9 @@ use crate::model::Check;
 impl Play<'_> {
     pub(super) async fn pause(&mut self, node: u8, on: bool) -> Check {
         let node = self.node(node);
-        let told = if on { node.pause(&self.queue).await } else { node.resume(&self.queue).await };
-        let told = self.unless_absent(told.map(|queue| queue.paused))?;
-        agree("whether it is paused", &told, &self.model.present.then_some(on))?;
+        let answer = if on { node.pause(&self.queue).await } else { node.resume(&self.queue).await };
+        let answer = self.unless_absent(answer.map(|queue| queue.paused))?;
+        agree("whether it is paused", &answer, &self.model.present.then_some(on))?;
         self.model.rules.paused = on;
         Ok(())
     }
@@ -20,7 +20,7 @@ impl Play<'_> {
         let partitions = self.model.logs.len();
         self.delete(node, group, Subscriptions::Keep, partitions).await?;
         if self.model.groups.contains(&group) {
-            self.look().await;
+            self.read_tables().await;
             for partition in self.model.logs.keys().copied().collect::<Vec<_>>() {
                 let place = (partition, group);
                 let nonce = self.new_nonce(place)?;
@@ -38,26 +38,26 @@ impl Play<'_> {
     }
 
     async fn delete(&self, node: u8, group: u8, subscriptions: Subscriptions, partitions: usize) -> Check {
-        let told = self.node(node).delete_group(Some(&self.queue), &group_name(group), subscriptions).await;
-        let DeletedGroup { queues, partitions: told, .. } =
-            told.map_err(|error| format!("a group could not be deleted: {error:?}"))?;
+        let answer = self.node(node).delete_group(Some(&self.queue), &group_name(group), subscriptions).await;
+        let DeletedGroup { queues, partitions: answer, .. } =
+            answer.map_err(|error| format!("a group could not be deleted: {error:?}"))?;
         let known = self.model.groups.contains(&group);
         let expected = if known { (1, partitions as u64) } else { (0, 0) };
-        agree("what was deleted with the group", &(queues, told), &expected)
+        agree("what was deleted with the group", &(queues, answer), &expected)
     }
 
     pub(super) async fn purge(&mut self, node: u8) -> Check {
-        let told = self.node(node).purge(&self.queue).await;
+        let answer = self.node(node).purge(&self.queue).await;
         let purged = self.model.purge();
-        let told = self.unless_absent(told)?;
-        agree("what was purged", &told, &(self.model.present || purged > 0).then_some(purged))
+        let answer = self.unless_absent(answer)?;
+        agree("what was purged", &answer, &(self.model.present || purged > 0).then_some(purged))
     }
 
-    /// Consumers keep their leases, and are told that they are lost.
+    /// Consumers keep batches whose leases are lost.
     pub(super) async fn delete_queue(&mut self, node: u8) -> Check {
-        let told = self.node(node).delete_queue(&self.queue).await;
-        let told = told.map_err(|error| format!("the queue could not be deleted: {error:?}"))?;
-        agree("whether there was a queue", &told, &self.model.present)?;
+        let answer = self.node(node).delete_queue(&self.queue).await;
+        let answer = answer.map_err(|error| format!("the queue could not be deleted: {error:?}"))?;
+        agree("whether there was a queue", &answer, &self.model.present)?;
         self.model.delete_queue();
         self.uids.clear();
         self.lives += 1;
@@ -65,9 +65,9 @@ impl Play<'_> {
     }
 
     /// `None` when the queue is not there.
-    fn unless_absent<T>(&self, told: Result<T, MessagesError>) -> Check<Option<T>> {
-        match told {
-            Ok(told) => Ok(Some(told)),
+    fn unless_absent<T>(&self, answer: Result<T, MessagesError>) -> Check<Option<T>> {
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
             Err(MessagesError::NoQueue { .. }) if !self.model.present => Ok(None),
             Err(error) => Err(format!("an operator was refused: {error:?}")),
         }

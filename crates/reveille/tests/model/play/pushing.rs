@@ -29,13 +29,13 @@ impl Play<'_> {
         let name = transaction_id(item);
         let remembers = self.model.rules.remembers;
         let log = self.model.logs.entry(item.partition).or_default();
-        let told = match answer.outcome {
+        let pushing = match answer.outcome {
             PushOutcome::Stored { seq } => Pushing::Stored(seq),
             PushOutcome::Duplicate { of } => Pushing::Duplicate(of),
             other => return Err(format!("a push was answered {other:?}")),
         };
-        agree("a push", &told, &log.expects(name.as_deref(), remembers))?;
-        match told {
+        agree("a push", &pushing, &log.expects(name.as_deref(), remembers))?;
+        match pushing {
             Pushing::Stored(_) => log.append(answer.id, name.as_deref(), payload),
             Pushing::Duplicate(of) => agree("whose duplicate", &answer.id, &of)?,
         }

@@ -100,7 +100,7 @@ impl Play<'_> {
         let beyond =
             |at: &&u8| place != SeekTo::End && !(self.model.purged(**at)..=self.model.newest(**at)).contains(&seq);
         let clamped = scope.iter().filter(beyond).count();
-        self.look().await;
+        self.read_tables().await;
         for at in &scope {
             let nonce = self.new_nonce((*at, group))?;
             self.model.seek((*at, group), seq, nonce);
@@ -108,7 +108,7 @@ impl Play<'_> {
         agree("partitions sought", &(sought.partitions, sought.clamped), &(scope.len() as u64, clamped as u64))
     }
 
-    /// The nonce of a place that was sought: nobody was ever given it.
+    /// The nonce of a place that was sought: no consumer ever had it.
     pub(super) fn new_nonce(&self, place: Place) -> Check<Option<LeaseId>> {
         let nonce = self.now.rows.get(&place).and_then(|row| row.nonce);
         let known = self.held.iter().any(|held| held.batch.lease.is_some() && held.batch.lease == nonce);
@@ -162,7 +162,7 @@ impl Play<'_> {
         }
         let deleted = !held.deleted;
         log.delete(seq);
-        let told = self.node(0).delete_message(uid, &held.transaction_id).await;
-        agree("a deletion", &told.map_err(|error| format!("a deletion failed: {error:?}"))?, &deleted)
+        let answer = self.node(0).delete_message(uid, &held.transaction_id).await;
+        agree("a deletion", &answer.map_err(|error| format!("a deletion failed: {error:?}"))?, &deleted)
     }
 }

@@ -2,7 +2,7 @@
 
 use reveille::messages::{Changes, Settlement, TransactionOutcome};
 
-use super::consuming::{Asking, acknowledgement, said};
+use super::consuming::{Attempt, acknowledgement, attempt};
 use super::pushing::transaction_id;
 use super::{Play, agree};
 use crate::model::{Check, Settling, Together, TogetherEnd};
@@ -15,9 +15,9 @@ impl Play<'_> {
         let pushes = items.iter().zip(&payloads).map(|(item, payload)| self.item(*item, payload));
         let changes = pushes.fold(Changes::new(), Changes::push);
         let (changes, expected) = self.acks(step, changes);
-        let told = self.node(*node).transaction(changes).await;
-        let told = told.map_err(|error| format!("a transaction failed: {error:?}"))?;
-        match (told, self.model.together(&expected)) {
+        let answer = self.node(*node).transaction(changes).await;
+        let answer = answer.map_err(|error| format!("a transaction failed: {error:?}"))?;
+        match (answer, self.model.together(&expected)) {
             (TransactionOutcome::Committed { pushed, settled }, TogetherEnd::Committed(expected)) => {
                 agree("the settlements of a transaction", &settled, &expected)?;
                 agree("how many pushes", &pushed.len(), &items.len())?;
@@ -26,7 +26,7 @@ impl Play<'_> {
                 }
                 Ok(())
             }
-            // Of two pushes with one name the first was never stored: nobody knows its id.
+            // Of two pushes with one name the first was never stored: its id is unknown.
             (TransactionOutcome::Duplicate { push, .. }, TogetherEnd::Duplicate(expected, None)) => {
                 agree("which push is a duplicate", &push, &expected)
             }
@@ -36,11 +36,11 @@ impl Play<'_> {
             (TransactionOutcome::Refused { ack, why }, expected) => {
                 agree("a transaction", &TogetherEnd::Refused(ack, why), &expected)
             }
-            (told, expected) => Err(format!("a transaction: the database says {told:?}, the model {expected:?}")),
+            (answer, expected) => Err(format!("a transaction: the database says {answer:?}, the model {expected:?}")),
         }
     }
 
-    /// Adds what is settled by lease and what by transaction id, and says it to the model in the
+    /// Adds what is settled by lease and what by transaction id, and reports it to the model in the
     /// same order.
     fn acks(&self, step: &Step, changes: Changes) -> (Changes, Together) {
         let mut expected = Together { pushes: Vec::new(), settlements: Vec::new(), acks: Vec::new() };
@@ -49,7 +49,7 @@ impl Play<'_> {
         let mut changes = changes;
         for (which, how) in settled {
             let Some((held, part)) = self.pick(*which) else { continue };
-            let (settlement, place, lease, end): Asking = said(held, part, *how);
+            let (settlement, place, lease, end): Attempt = attempt(held, part, *how);
             changes = changes.settle(strictly(settlement, *strict));
             expected.settlements.push(Settling { place, lease, end, strict: *strict });
         }

@@ -1,5 +1,4 @@
-//! Options of Queen that mean something only together. They are kept with the queue as they were
-//! spelt.
+//! Options of Queen that mean something only together. The queue keeps them as clients spelt them.
 
 use std::time::Duration;
 
@@ -25,12 +24,12 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// As they were given for a queue so far.
+    /// The flags that were given for this queue so far.
     pub(super) fn of(queue: &QueueDescription) -> Self {
         serde_json::from_str(&queue.echo).unwrap_or_default()
     }
 
-    /// These, and where they say nothing, those from before.
+    /// These flags; those that are absent are taken from before.
     pub(super) fn over(self, before: Option<Self>) -> Self {
         let before = before.unwrap_or_default();
         Self {
@@ -42,16 +41,16 @@ impl Flags {
         }
     }
 
-    /// Times that cannot be are refused like those of every other option.
+    /// Impossible times are refused, as for every other option.
     pub(super) fn check(&self) -> Result<(), Problem> {
         time("retentionSeconds", self.retention_seconds)?;
         time("completedRetentionSeconds", self.completed_retention_seconds)?;
         Ok(())
     }
 
-    /// A message that failed too often is dropped only if both flags say so. Messages are retired
-    /// only if retention is enabled: whoever gave a number of seconds to Queen without enabling it
-    /// kept everything.
+    /// A message that failed too often is dropped only if both flags are false. Messages are
+    /// retired only if retention is enabled: with Queen, a number of seconds alone keeps
+    /// everything.
     pub(super) fn choose(&self, options: QueueOptions) -> QueueOptions {
         let mut options = options;
         if self.dead_letter_queue.is_some() || self.dlq_after_max_retries.is_some() {

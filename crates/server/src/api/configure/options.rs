@@ -1,4 +1,4 @@
-//! The options of a queue as they are spelt.
+//! The options of a queue, as clients spell them.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::flags::Flags;
 use super::time;
 use crate::problem::Problem;
 
-/// What Queen gives a queue that is configured without a lease time; one that a push makes has the
-/// library's own.
+/// The lease time Queen gives a queue that is configured without one. A queue that a push creates
+/// has the library's default.
 const CONFIGURED_LEASE: Duration = Duration::from_secs(300);
 
 /// Every option that does something here.
@@ -39,8 +39,8 @@ pub(super) const NAMES: [&str; 21] = [
     "paused",
 ];
 
-/// The fifteen of Queen, then our own, then what newer clients of Queen may send and what means
-/// nothing here. Times are in seconds, but for `retryDelay`, which is in milliseconds.
+/// The fifteen options of Queen, then our own, then those that newer clients of Queen may send and
+/// that have no effect here. Times are in seconds, except `retryDelay`, which is in milliseconds.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Options {
@@ -74,7 +74,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Those that mean something only together.
+    /// The options that mean something only together.
     pub(super) fn flags(&self) -> Flags {
         Flags {
             dead_letter_queue: self.dead_letter_queue,
@@ -88,7 +88,7 @@ impl Options {
     pub(super) fn read(&self, is_new: bool) -> Result<QueueOptions, Problem> {
         let lease = time("leaseTime", self.lease_time)?.filter(|lease| !lease.is_zero());
         let mut options = QueueOptions::default();
-        // A lease time of zero means the usual one to Queen.
+        // To Queen a lease time of zero means the default.
         let unnamed = is_new || self.lease_time.is_some();
         if let Some(lease) = lease.or(unnamed.then_some(CONFIGURED_LEASE)) {
             options = options.lease(lease);

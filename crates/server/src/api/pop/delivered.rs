@@ -1,4 +1,4 @@
-//! A batch, as it is spelt.
+//! A batch, as clients read it.
 
 use reveille::messages::{Batch, Message, PartitionLease};
 use reveille::moment;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::wire::json::Carried;
 
-/// How wide we made a pop for a client that left it to us.
+/// The width we chose for a pop whose client left it to us.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Autopilot {
     pub(super) partitions: u32,
@@ -21,7 +21,7 @@ pub(super) struct Autopilot {
 pub(super) struct Delivered<'b> {
     success: bool,
     queue: &'b str,
-    /// Of the first partition: clients from before pops of several knew only one.
+    /// Of the first partition: older clients know pops of one partition only.
     partition: &'b str,
     partition_id: Option<Uuid>,
     lease_id: String,
@@ -54,10 +54,10 @@ struct Item<'b> {
 }
 
 impl<'b> Delivered<'b> {
-    /// `queue` is what was asked for; empty for a namespace or task.
+    /// `queue` is the queue of the request; empty for a namespace or task.
     pub(super) fn new(batch: &'b Batch, queue: &'b str, autopilot: Option<&'b Autopilot>) -> Self {
         let first = batch.partitions.first();
-        // Empty, not absent, for what was acked by being popped: clients take it for a text.
+        // Empty, not absent, for messages that the pop itself acked: clients expect a text.
         let lease_id = batch.lease.map(|lease| lease.to_string()).unwrap_or_default();
         let of_partition = |lease: &'b PartitionLease| lease.messages.iter().map(move |message| (lease, message));
         let messages = batch.partitions.iter().flat_map(of_partition);
@@ -91,8 +91,8 @@ impl<'b> Item<'b> {
             partition_id: lease.partition_uid.0,
             lease_id: lease_id.to_owned(),
             consumer_group: batch.group.as_str(),
-            // What is acked by being popped is past its cursor, which counts anew: this was the
-            // first claim of what follows.
+            // The cursor is past messages that the pop itself acked and counts from zero again, so
+            // this was their first delivery.
             delivery_attempt: lease.deliveries.max(1),
             lease_seconds: batch.lease.map(|_| lease.lease_time.as_secs_f64()),
         }

@@ -1,8 +1,8 @@
-//! One message as it is spelt.
+//! One message, as clients spell it.
 //!
-//! Fields that nobody knows are passed over, for clients send more than a server needs. Those that
-//! would change what is meant are refused: a message with a `delay` that is delivered at once, or a
-//! `transaction_id` that does not keep out its twin, would be found out too late.
+//! Unknown fields are ignored, because clients send more than a server needs. Fields that would
+//! change what the message means are refused: a `delay` that is ignored, or a `transaction_id` that
+//! keeps out no duplicate, would be noticed too late.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny};
@@ -20,7 +20,7 @@ pub(in crate::api) struct Item<'b> {
     pub(in crate::api) trace_id: Option<String>,
 }
 
-/// A field that no message has, and that somebody counts on.
+/// A field that no message has, and that its client would rely on.
 #[derive(Debug, Default)]
 struct Unserved;
 
@@ -40,7 +40,7 @@ macro_rules! spelt {
     ($($unserved:ident $(= $name:literal)?),* $(,)?) => {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        #[expect(dead_code, reason = "what is unserved is refused as it is read")]
+        #[expect(dead_code, reason = "a field that is not served is refused while it is read")]
         struct Spelt<'b> {
             queue: Option<String>,
             partition: Option<String>,

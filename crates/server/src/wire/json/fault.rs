@@ -1,8 +1,8 @@
-//! Why a body cannot be read, in words that whoever wrote it knows.
+//! Explains why a body cannot be read, in the terms of its sender.
 //!
-//! The parser speaks of Rust's types, of lines and columns, and repeats what it found, however long
-//! that is. Here its words become the name of the field, what it should be and what it is. What is
-//! not recognised is told in general: a word of the parser never leaves the house.
+//! The parser reports Rust types, lines and columns, and repeats the value it found, however long.
+//! Here that becomes the name of the field, what it should be and what it is. An unknown report
+//! gets a general sentence: the parser's own words are never sent.
 
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use serde_json::error::Category;
 
 use super::slip;
 use crate::problem::Problem;
-use crate::wire::told::shortened;
+use crate::wire::quote::shortened;
 
 /// What is wrong with a body that could not be read as a `T`.
 pub(super) fn of<'b, T: Deserialize<'b>>(body: &'b [u8], error: &serde_json::Error) -> Problem {
@@ -24,12 +24,12 @@ pub(super) fn of<'b, T: Deserialize<'b>>(body: &'b [u8], error: &serde_json::Err
     }
 }
 
-/// Where in the body it is wrong. Read a second time for this alone, so that keeping track costs
-/// only those who err.
+/// The place of the fault in the body. The body is parsed a second time for this, so that valid
+/// bodies need not track their place.
 fn place<'b, T: Deserialize<'b>>(body: &'b [u8]) -> String {
     let mut parser = serde_json::Deserializer::from_slice(body);
     let place = serde_path_to_error::deserialize::<_, T>(&mut parser).err().map(|error| error.path().to_string());
-    // A dot is the parser's sign for the whole.
+    // The parser calls the whole body a dot.
     place.filter(|place| place != ".").unwrap_or_default()
 }
 
@@ -43,7 +43,7 @@ fn without_position(error: &serde_json::Error) -> String {
 
 fn in_words(place: &str, fault: &str) -> String {
     let what = if place.is_empty() { "the body".to_owned() } else { shortened(place) };
-    let told = if let Some(rest) = fault.strip_prefix("invalid type: ").or(fault.strip_prefix("invalid value: ")) {
+    let sentence = if let Some(rest) = fault.strip_prefix("invalid type: ").or(fault.strip_prefix("invalid value: ")) {
         rest.rsplit_once(", expected ").and_then(|(found, wanted)| {
             Some(format!("{what} must be {}, not {}", wanted_in_words(wanted)?, found_in_words(found)?))
         })
@@ -59,10 +59,10 @@ fn in_words(place: &str, fault: &str) -> String {
     } else {
         None
     };
-    told.unwrap_or_else(|| format!("{what} is not what is expected there"))
+    sentence.unwrap_or_else(|| format!("{what} is not what is expected there"))
 }
 
-/// The name of a field within the place where it was found; some places name it themselves.
+/// The path of a field: the place where it was found and its name, unless the place ends with it.
 fn inside(place: &str, name: &str) -> String {
     let is_named = place == name || place.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'));
     shortened(&match place {

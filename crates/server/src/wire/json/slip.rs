@@ -1,8 +1,8 @@
-//! Names that were probably meant for others.
+//! Misspelt field names.
 //!
-//! Fields that nobody knows are passed over, for clients send more than a server needs. One that is
-//! almost a field we know is no such thing: what was meant would not happen, and nobody would say
-//! so.
+//! Unknown fields are ignored, because clients send more than a server needs. A field whose name is
+//! almost a known one is refused: otherwise it would have no effect, and its client would not
+//! notice.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ use serde::de::{Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
 use strsim::normalized_damerau_levenshtein;
 
 use crate::problem::Problem;
-use crate::wire::told::shortened;
+use crate::wire::quote::shortened;
 
-/// From here on a name is taken for a slip of another.
+/// From this likeness on a name counts as a misspelling.
 const LIKE: f64 = 0.7;
-/// More than any route knows. Each is compared with all that are known, so a body must not bring
+/// More than any route knows. Each field is compared with all known ones, so a body must not have
 /// millions.
 const FIELDS_MAX: usize = 64;
 
 const TOO_MANY: Problem =
     Problem::new(StatusCode::BAD_REQUEST, "invalid_request", "the body has more fields than any route knows");
 
-/// The name of these that was probably meant.
+/// The known name that was probably meant.
 pub(super) fn meant<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    // Far too long to be like any of them, and dear to compare.
+    // Far too long to be like any of them, and expensive to compare.
     if name.len() > 100 {
         return None;
     }
@@ -33,7 +33,7 @@ pub(super) fn meant<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     (best.0 >= LIKE).then_some(best.1)
 }
 
-/// The names of the fields of a body that was found to be an object.
+/// The field names of a body that is known to be an object.
 pub(crate) fn names(body: &[u8]) -> Result<Vec<String>, Problem> {
     serde_json::Deserializer::from_slice(body).deserialize_map(Names).map_err(|_| TOO_MANY)
 }
@@ -59,7 +59,7 @@ impl<'de> Visitor<'de> for Names {
     }
 }
 
-/// Refuses a body with a field that was probably meant for one of these.
+/// Refuses a body with a field that is probably a misspelling of one of these.
 pub(crate) fn refuse(body: &[u8], known: &[&str]) -> Result<(), Problem> {
     for name in names(body)?.iter().filter(|name| !known.contains(&name.as_str())) {
         if let Some(meant) = meant(name, known) {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_recognised_and_a_stranger_is_not() {
+    fn a_misspelling_is_recognised_and_an_unrelated_name_is_not() {
         let known = ["queue", "options", "seconds"];
 
         assert_eq!(meant("option", &known), Some("options"));

@@ -14,10 +14,10 @@ use super::{Claim, Target};
 use crate::database::{Connection, DatabaseError, Param};
 use crate::messages::context::MessagesContext;
 use crate::messages::ids::{GroupId, PartitionId};
-use crate::messages::pop::marks::START;
+use crate::messages::pop::low_water::START;
 use crate::messages::statements::{CLAIM, CLAIM_PLAIN};
 
-/// More slots than this do not fit into one statement; every demand has room for one partition.
+/// More slots than this do not fit into one statement; but every demand has one slot.
 const SLOTS_MAX: usize = 4096;
 /// With less, a pop of a thousand partitions of which one is full would bring a handful of
 /// messages.
@@ -50,7 +50,7 @@ impl Slots {
         self.slots.is_empty()
     }
 
-    /// Room at the target, for as many partitions as the claim wants.
+    /// Slots at the target, for as many partitions as the claim wants.
     pub(in crate::messages::pop) fn add(&mut self, claim: &Claim, target: Target, due_since: SystemTime) {
         match target.partition {
             Some(partition) => self.add_named(claim, target.group, partition),
@@ -58,22 +58,22 @@ impl Slots {
         }
     }
 
-    /// Room for any partitions of the group that are due since then.
+    /// Slots for any partitions of the group that are due since then.
     pub(in crate::messages::pop) fn add_any(&mut self, claim: &Claim, group: GroupId, due_since: SystemTime) {
         let room = SLOTS_MAX.saturating_sub(self.slots.len());
         let slot = Slot { due_since, ..slot(claim, group) };
         self.slots.extend(std::iter::repeat_n(slot, claim.demand.slots().min(room).max(1)));
     }
 
-    /// Room for this partition, unless another claim has it already.
+    /// A slot for this partition, unless another claim has one already.
     pub(in crate::messages::pop) fn add_named(&mut self, claim: &Claim, group: GroupId, partition: PartitionId) {
         if self.named.insert((group, partition)) {
             self.slots.push(Slot { partition: Some(partition), ..slot(claim, group) });
         }
     }
 
-    /// Claims by the general statement, durably if something is acked by it. A crash after any
-    /// other claim only delivers the messages again.
+    /// Claims by the general statement. The commit waits for the disk only if the statement acks
+    /// messages: a crash after any other claim only delivers messages again.
     pub(in crate::messages::pop) async fn claim(
         &self,
         connection: &Connection,
@@ -123,7 +123,7 @@ impl Slots {
         connection.query(&CLAIM_PLAIN, &params).await
     }
 
-    /// How many slots the claim has that has most; those of one claim stand together.
+    /// How many slots the claim with the most slots has. The slots of one claim are neighbours.
     fn widest(&self) -> usize {
         self.slots.chunk_by(|one, next| one.claim == next.claim).map(<[Slot]>::len).max().unwrap_or(0)
     }
@@ -139,7 +139,7 @@ impl Slot {
     }
 }
 
-/// Room for any partition of the group, whenever it became due.
+/// A slot for any partition of the group, whenever it became due.
 fn slot(claim: &Claim, group: GroupId) -> Slot {
     Slot {
         claim: i32::try_from(claim.number).unwrap_or(i32::MAX),
@@ -152,8 +152,8 @@ fn slot(claim: &Claim, group: GroupId) -> Slot {
     }
 }
 
-/// What each of so many partitions may bring of a pop's bytes. Everybody in a statement has the
-/// share of the widest pop: a neighbour may get less than it had room for, never more.
+/// How many bytes each of so many partitions of a pop may bring. All pops of a statement get the
+/// share of the pop with the most partitions: a pop may get less than it has room for, never more.
 fn fair_share(bytes_max: i64, partitions: usize) -> i64 {
     let each = bytes_max / i64::try_from(partitions).unwrap_or(i64::MAX).max(1);
     each.max(BYTES_EACH_MIN.min(bytes_max))

@@ -1,4 +1,5 @@
-//! Whether what did not exist has come.
+//! Finds out which waited names mean something else now: a queue or partition was created, or the
+//! queues of a namespace or task changed.
 
 use std::collections::HashSet;
 
@@ -9,16 +10,16 @@ use crate::messages::ids::QueueId;
 use crate::messages::key::Key;
 use crate::messages::statements::NAMES;
 
-/// What became of names.
+/// Names that changed.
 #[derive(Debug, Default)]
 pub(in crate::messages::pop) struct Changed {
     /// These keys mean something else now.
     pub(in crate::messages::pop) keys: HashSet<Key>,
-    /// Queues that do not exist, though a caller's transaction has pushed to them.
+    /// Names of queues that do not exist, though a caller's transaction has pushed to them.
     pub(in crate::messages::pop) outboxes: Vec<String>,
 }
 
-/// Asks about those of the keys that are names, in one statement.
+/// Reads, in one statement, what became of those keys that are names.
 pub(in crate::messages::pop) async fn changed<'k>(
     connection: &Connection,
     keys: impl Iterator<Item = &'k Key>,
@@ -44,7 +45,7 @@ pub(in crate::messages::pop) async fn changed<'k>(
     Ok(changed)
 }
 
-/// Keys that are names, kind by kind, and the columns that ask about them.
+/// Keys that are names, kind by kind, and the columns of the statement.
 #[derive(Default)]
 struct Question<'k> {
     queues: Vec<&'k Key>,
@@ -86,7 +87,7 @@ impl<'k> Question<'k> {
         self.queues.is_empty() && self.partitions.is_empty() && self.spaces.is_empty()
     }
 
-    /// The key that a row of the answer is about, if it means something else now.
+    /// The key that a row is about, if it means something else now.
     fn changed_by(&self, row: &Row) -> Option<&'k Key> {
         let number = usize::try_from(row.get::<_, i32>("o") - 1).ok()?;
         match row.get::<_, &str>("kind") {
@@ -97,8 +98,8 @@ impl<'k> Question<'k> {
     }
 }
 
-/// Whether a space still has the queues that its key was made with.
+/// Whether a namespace or task still has the queues that its key was made with.
 fn has_queues(key: &Key, row: &Row) -> bool {
-    let there: Vec<QueueId> = row.get::<_, Vec<i32>>("queues").into_iter().map(QueueId).collect();
-    matches!(key, Key::Space(space) if space.known == there)
+    let queues: Vec<QueueId> = row.get::<_, Vec<i32>>("queues").into_iter().map(QueueId).collect();
+    matches!(key, Key::Space(space) if space.known == queues)
 }

@@ -1,9 +1,9 @@
-//! What pops of namespaces and tasks last resolved to.
+//! Remembers the keys of namespaces and tasks.
 //!
-//! Owns the keys of each space (a namespace, a task, or both) and group, within a bound. Promises
-//! keys that the database would answer with again: while the link is proven, every move of a queue
-//! into a space, out of it or to another priority is announced, and the keys from before are not
-//! used.
+//! A *space* is a namespace, a task, or a task within a namespace. Owns the keys of each space and
+//! group that were last read, within a bound. Promises keys that the database would return again:
+//! while the link is proven, every move of a queue into a space, out of it or to another priority
+//! is announced, and keys from before that announcement are not used.
 //!
 //! Next: [`super::Resolver`].
 
@@ -14,7 +14,7 @@ use crate::messages::key::Key;
 use crate::messages::name::GroupName;
 use crate::messages::ready::MessageNotifier;
 
-/// With more than this all are forgotten: each costs one statement to find again.
+/// With more than this all are forgotten: each costs one statement to read again.
 const SPACES_MAX: usize = 10_000;
 
 /// A pop of the queues of a space, by a group.
@@ -29,36 +29,38 @@ pub(super) struct SpacePop<'a> {
 type Owned = (Option<Arc<str>>, Option<Arc<str>>, GroupName);
 
 #[derive(Debug, Default)]
-pub(super) struct Spaces(Mutex<HashMap<Owned, Seen>>);
+pub(super) struct Spaces(Mutex<HashMap<Owned, SpaceKeys>>);
 
 #[derive(Debug)]
-struct Seen {
-    /// The last one is the space itself.
+struct SpaceKeys {
+    /// The last one is that of the space itself.
     keys: Arc<[Key]>,
-    /// How many announcements about names there were before the database was asked.
-    heard: u64,
+    /// The notifier's version of names before the keys were read.
+    names_version: u64,
 }
 
 impl Spaces {
     pub(super) fn recall(&self, notifier: &MessageNotifier, pop: SpacePop<'_>) -> Option<Arc<[Key]>> {
-        let seen = self.seen();
-        let Seen { keys, .. } = seen.get(&owned(pop)).filter(|seen| seen.heard == notifier.heard())?;
-        keys.last().is_some_and(|space| notifier.hub().is_known_empty(space)).then(|| Arc::clone(keys))
+        let spaces = self.lock();
+        let SpaceKeys { keys, names_version } = spaces.get(&owned(pop))?;
+        let is_current = *names_version == notifier.names_version()
+            && keys.last().is_some_and(|space| notifier.hub().is_known_empty(space));
+        is_current.then(|| Arc::clone(keys))
     }
 
-    pub(super) fn note(&self, pop: SpacePop<'_>, keys: &Arc<[Key]>, heard: u64) {
-        let mut seen = self.seen();
-        if seen.len() >= SPACES_MAX {
-            seen.clear();
+    pub(super) fn note(&self, pop: SpacePop<'_>, keys: &Arc<[Key]>, names_version: u64) {
+        let mut spaces = self.lock();
+        if spaces.len() >= SPACES_MAX {
+            spaces.clear();
         }
-        seen.insert(owned(pop), Seen { keys: Arc::clone(keys), heard });
+        spaces.insert(owned(pop), SpaceKeys { keys: Arc::clone(keys), names_version });
     }
 
     pub(super) fn forget(&self, pop: SpacePop<'_>) {
-        self.seen().remove(&owned(pop));
+        self.lock().remove(&owned(pop));
     }
 
-    fn seen(&self) -> MutexGuard<'_, HashMap<Owned, Seen>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Owned, SpaceKeys>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

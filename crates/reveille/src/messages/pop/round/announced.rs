@@ -1,8 +1,10 @@
-//! Step one: claim where messages are known to be, without a search.
+//! Step one of a round: claims where messages are known to be, without a search.
 //!
-//! By the modes of [`crate::messages::pop::memory`]: announced partitions by name, or any ready
-//! partition of a group with a backlog. Nearly every push to a waiting consumer ends here, with one
-//! statement.
+//! The mode of each group ([`crate::messages::pop::memory`]) says where that is: in the partitions
+//! that were announced to it, or, for a group with a backlog, in any ready partition. Nearly every
+//! push to a waiting consumer is claimed here, by one statement.
+//!
+//! Next: [`super::ready`], for claims that this step leaves without messages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,97 +14,97 @@ use super::super::claim::{Claim, Slots, Target};
 use super::super::memory::Mode;
 use super::super::rows::ClaimRow;
 use super::ClaimRound;
-use super::report::Unasked;
+use super::report::LeftAnnounced;
 use crate::messages::error::MessagesError;
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
-use crate::messages::ready::News;
+use crate::messages::ready::Announced;
 
-/// What to claim without a search.
+/// The slots to claim without a search.
 #[derive(Default)]
-struct Known {
+struct DirectSlots {
     /// For claims that want one partition and ack later: the statement for plain queues serves
     /// them.
     single: Slots,
     general: Slots,
-    announced: HashMap<GroupId, Announced>,
+    groups: HashMap<GroupId, AnnouncedToGroup>,
     announced_queues: HashSet<QueueId>,
 }
 
 /// The partitions that were announced to a group and that this round claims.
 #[derive(Default)]
-struct Announced {
+struct AnnouncedToGroup {
     unclaimed: HashSet<PartitionId>,
-    /// More was announced than the round has room for.
-    unasked: bool,
-    /// More was announced than was remembered.
+    /// More were announced than the round has room for.
+    more: bool,
+    /// More were announced than were remembered.
     forgotten: bool,
 }
 
 impl ClaimRound<'_> {
     pub(super) async fn claim_announced(&mut self) -> Result<(), MessagesError> {
-        let mut known = self.known_places();
-        self.memory.claiming_announced(&known.announced_queues);
+        let mut direct = self.direct_slots();
+        self.memory.claiming_announced(&direct.announced_queues);
         let (single, general) = tokio::join!(
-            known.single.claim_plain(self.connection, self.context),
-            known.general.claim(self.connection, self.context),
+            direct.single.claim_plain(self.connection, self.context),
+            direct.general.claim(self.connection, self.context),
         );
         let (single, general) = (single?, general?);
         self.take(&single).await?;
         self.take(&general).await?;
-        known.cross_off(single.iter().chain(&general).map(ClaimRow));
-        for (group, announced) in known.announced {
+        direct.cross_off(single.iter().chain(&general).map(ClaimRow));
+        for (group, announced) in direct.groups {
             let all_claimed = announced.unclaimed.is_empty() && !announced.forgotten;
             if all_claimed && self.memory.is_complete(group, self.report.stretch(group)) {
-                let unasked = if announced.unasked { Unasked::Some } else { Unasked::None };
-                self.report.had_announced_only(group, unasked);
+                let left = if announced.more { LeftAnnounced::Some } else { LeftAnnounced::None };
+                self.report.had_announced_only(group, left);
             }
         }
         Ok(())
     }
 
-    fn known_places(&mut self) -> Known {
-        let (mut known, now) = (Known::default(), Instant::now());
+    fn direct_slots(&mut self) -> DirectSlots {
+        let (mut direct, now) = (DirectSlots::default(), Instant::now());
         for claim in self.claims.iter().filter(|claim| claim.waits()) {
             let [target @ Target { partition: None, queue, group }] = claim.targets[..] else { continue };
-            let announced = |most| self.context.notifier.news(queue, group, most);
+            let take_announced = |most| self.context.notifier.take_announced(queue, group, most);
             match self.memory.mode(target, now) {
-                Mode::Announced => known.add_announced(claim, target, announced(claim.demand.slots())),
-                // What was announced is among what is ready, or the next search marks it so.
+                Mode::Announced => direct.add_announced(claim, target, take_announced(claim.demand.slots())),
+                // The announced partitions are ready already, or the next search marks them ready.
                 Mode::Backlog => {
-                    announced(usize::MAX);
-                    known.slots_of(claim).add_any(claim, group, self.memory.claim_from(group));
+                    take_announced(usize::MAX);
+                    direct.slots_of(claim).add_any(claim, group, self.memory.claim_from(group));
                     self.report.read_ready.insert(group);
                 }
-                // The search finds what was announced as well.
-                Mode::Search => _ = announced(usize::MAX),
+                // The search finds the announced partitions as well.
+                Mode::Search => _ = take_announced(usize::MAX),
             }
         }
-        known
+        direct
     }
 }
 
-impl Known {
+impl DirectSlots {
     fn slots_of(&mut self, claim: &Claim) -> &mut Slots {
         let single = claim.demand.slots() == 1 && !claim.demand.auto_ack;
         if single { &mut self.single } else { &mut self.general }
     }
 
-    fn add_announced(&mut self, claim: &Claim, target: Target, news: News) {
+    fn add_announced(&mut self, claim: &Claim, target: Target, announced: Announced) {
         self.announced_queues.insert(target.queue);
-        let announced = self.announced.entry(target.group).or_default();
-        announced.unclaimed.extend(&news.partitions);
-        announced.unasked = news.left;
-        announced.forgotten |= !news.whole;
-        for partition in news.partitions {
+        let group = self.groups.entry(target.group).or_default();
+        group.unclaimed.extend(&announced.partitions);
+        group.more = announced.more;
+        group.forgotten |= !announced.complete;
+        for partition in announced.partitions {
             self.slots_of(claim).add_named(claim, target.group, partition);
         }
     }
 
-    /// Crosses off the partitions that were leased with all that is ready in them: the group is
-    /// woken for the rest when their leases end.
+    /// Crosses off the partitions that were leased and have nothing else ready: when their leases
+    /// end, the group is woken for the messages that follow.
     fn cross_off<'r>(&mut self, rows: impl Iterator<Item = ClaimRow<'r>>) {
         for row in rows.filter(|row| row.is_leased() && !row.has_more()) {
-            if let Some(announced) = self.announced.get_mut(&row.group()) {
+            if let Some(announced) = self.groups.get_mut(&row.group()) {
                 announced.unclaimed.remove(&row.partition());
             }
         }

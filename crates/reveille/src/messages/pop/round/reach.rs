@@ -1,7 +1,7 @@
-//! What a search asks about, and the two statements around its claims.
+//! The targets of a search, and the two statements around its claims.
 //!
-//! [`Reach::mark_ready`] marks partitions with new messages ready, so that claims find them;
-//! [`Reach::next_due`] says when each target has something to claim next.
+//! [`Reach::mark_ready`] marks partitions with new messages ready, so that claims find them.
+//! [`Reach::next_due`] reads when each target has something to claim next.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use tokio_postgres::Row;
 
 use super::super::claim::Target;
-use super::super::marks::{Effort, START};
+use super::super::low_water::{Effort, START};
 use super::super::memory::Memory;
 use crate::database::{Connection, DatabaseError};
 use crate::messages::ids::{GroupId, QueueId};
@@ -18,9 +18,9 @@ use crate::messages::statements::{DUES, MARK_READY};
 /// How many partitions the database marks ready in one statement.
 const MARKED_MAX: i32 = 2000;
 
-/// The targets of a search, and from which due time on each group is read. Claims and the question
-/// for the next due time must agree on it: otherwise what the claim does not see would be due to
-/// the question, again and again.
+/// The targets of a search, and from which due time on each group is read. Claims and `next_due`
+/// must read from the same time: otherwise a partition that the claim does not see would be
+/// reported due again and again.
 #[derive(Debug)]
 pub(super) struct Reach {
     pub(super) targets: Vec<Target>,
@@ -37,7 +37,7 @@ pub(super) struct NextDue {
     pub(super) due_s: Option<f64>,
     /// Its queue neither delays nor expires messages.
     pub(super) plain: bool,
-    /// The name of its queue, if a caller's transaction has pushed what is not in the log yet.
+    /// The name of its queue, if the outbox has messages of it that are not in the log yet.
     pub(super) outbox: Option<String>,
     search: SearchCost,
 }
@@ -105,9 +105,9 @@ impl Reach {
         })
     }
 
-    /// Has the memory learn what the searches cost. A search that did not read from the start is
-    /// due again when one must: otherwise nobody would come back for what it did not read.
-    pub(super) fn teach(&self, memory: &mut Memory, next: &mut [NextDue]) {
+    /// Notes in the memory what the searches cost. A search that did not read from the start is due
+    /// again when one must: otherwise no round would come back for what it did not read.
+    pub(super) fn note_search_costs(&self, memory: &mut Memory, next: &mut [NextDue]) {
         for next in next {
             let group = next.target.group;
             if self.due_since(next.target) != START {

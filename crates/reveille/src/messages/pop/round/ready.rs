@@ -1,9 +1,11 @@
-//! Step two: claims that wait at one target, and that step one could not serve.
+//! Step two of a round: claims that have one target, and that step one could not serve.
 //!
-//! One round trip: mark new partitions ready, claim ready ones, read the next due time. It is
-//! repeated when it may have missed a message: the outbox held some, or cursors only moved past
-//! messages that nobody gets. A pop that does not wait must not come back empty because of a
-//! deleted message.
+//! One round trip of three statements: mark new partitions ready, claim ready ones, read the next
+//! due time. The round trip is repeated when it may have missed a message: the outbox held some, or
+//! cursors only moved past messages that no consumer gets. A pop that does not wait must not return
+//! empty because of a deleted message.
+//!
+//! Next: [`super::search`], for claims with many targets.
 
 use tokio::time::Instant;
 
@@ -12,7 +14,7 @@ use super::ClaimRound;
 use super::reach::Reach;
 use crate::messages::error::MessagesError;
 
-/// How many times a round tries again.
+/// How often a round makes the round trip at most.
 const TRIES_MAX: usize = 8;
 
 impl ClaimRound<'_> {
@@ -29,14 +31,14 @@ impl ClaimRound<'_> {
         Ok(())
     }
 
-    /// Returns the queues whose outbox must be moved before a claim may be called empty.
+    /// Returns the queues whose outbox must be moved before a claim may be reported empty.
     async fn claim_ready_once(&mut self) -> Result<Vec<String>, MessagesError> {
         let seeking: Vec<(&Claim, Target)> = self.seeking().collect();
         if seeking.is_empty() {
             return Ok(Vec::new());
         }
         let reach = Reach::of(seeking.iter().map(|(_, target)| *target), self.memory);
-        // A group has slots of one kind in a statement.
+        // Within one statement, a group has slots of one kind.
         let (mut any, mut named) = (Slots::default(), Slots::default());
         for (claim, target) in seeking {
             let slots = if target.is_any_partition() { &mut any } else { &mut named };
@@ -52,12 +54,12 @@ impl ClaimRound<'_> {
             named.claim(connection, context),
             reach.next_due(connection),
         );
-        // Both claims reach their consumers before an error of another statement ends the round.
+        // An error of another statement ends the round, but only after both claims were taken.
         let (any, named) = (any?, named?);
         self.take(&any).await?;
         self.take(&named).await?;
         self.report.more_to_mark.extend(more_to_mark?);
-        Ok(self.learn_next(&reach, next?))
+        Ok(self.note_next_due(&reach, next?))
     }
 
     /// The claims with one target for which a search may find something.

@@ -1,8 +1,11 @@
-//! Step four: what the round showed, and what that means for each key.
+//! Step four of a round: reports what it showed of each key.
 //!
-//! The dispatcher learns which keys may have more, which are contended, when the next is due, and
-//! for which ones only announcements were followed. A key in none of these lists has nothing to
-//! claim.
+//! Owns what the other steps note. The dispatcher gets four lists: keys that may have more, keys
+//! that are contended, due times, and keys for which only the announced partitions were claimed. A
+//! key in none of these lists has nothing to claim. The memory gets what later rounds need to
+//! choose a mode for each group.
+//!
+//! Next: [`reveille_wake::Dispatcher`], which hands out the leases.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -17,27 +20,28 @@ use crate::messages::key::Key;
 
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// In which stretch of its key each group is claimed for.
+    /// The current stretch of each group's key.
     stretches: HashMap<GroupId, Stretch>,
     /// Names that mean something else now.
     pub(super) names_changed: HashSet<Key>,
-    /// Groups that have nothing but what was announced to them, all of which was claimed.
-    announced_only: HashMap<GroupId, Unasked>,
-    /// Groups of which the round read what is ready, instead of claiming partitions by name only.
+    /// Groups that have nothing but announced partitions, all of which were claimed as far as there
+    /// was room.
+    announced_only: HashMap<GroupId, LeftAnnounced>,
+    /// Groups of which the round read all ready partitions, and did not only claim by name.
     pub(super) read_ready: HashSet<GroupId>,
-    /// Groups some of whose cursors moved past messages that nobody gets: deleted, expired or dead.
+    /// Groups with cursors that moved past messages no consumer gets: deleted, expired or dead.
     passed: HashSet<GroupId>,
-    /// What the database said of a target after the claims.
+    /// When each target is due next, read after the claims.
     next: HashMap<Target, NextDue>,
     /// Queues that have more new partitions than one round marks ready.
     pub(super) more_to_mark: HashSet<QueueId>,
-    /// Targets that were ready, and that the round did not come to.
+    /// Targets that were ready, and where the round did not claim.
     pub(super) untried: HashSet<Target>,
 }
 
-/// Whether partitions were announced that no demand of the round had room for.
+/// Whether announced partitions are left for which no demand of the round had room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unasked {
+pub(super) enum LeftAnnounced {
     None,
     Some,
 }
@@ -53,17 +57,18 @@ impl Report {
         self.stretches.get(&group).copied()
     }
 
-    /// There is nothing for the group but what was announced, and that was claimed. A cursor that
-    /// only moved on may have a message behind what it passed, so then a search must show it.
-    pub(super) fn had_announced_only(&mut self, group: GroupId, unasked: Unasked) {
+    /// The group has nothing but announced partitions, and these were claimed. Not so if a cursor
+    /// only moved on: there may be a message behind those that it passed, and a search must find
+    /// it.
+    pub(super) fn had_announced_only(&mut self, group: GroupId, left: LeftAnnounced) {
         if !self.passed.contains(&group) {
-            self.announced_only.insert(group, unasked);
+            self.announced_only.insert(group, left);
         }
     }
 
-    fn announced_only(&self, target: Target) -> Option<Unasked> {
-        let unasked = self.announced_only.get(&target.group).copied();
-        unasked.filter(|_| target.is_any_partition() && !self.next.contains_key(&target))
+    fn announced_only(&self, target: Target) -> Option<LeftAnnounced> {
+        let left = self.announced_only.get(&target.group).copied();
+        left.filter(|_| target.is_any_partition() && !self.next.contains_key(&target))
     }
 
     /// Whether a search may find something for the claim.
@@ -75,8 +80,8 @@ impl Report {
     }
 
     /// Notes when targets are due next. Returns the queues whose outbox must be moved into the log
-    /// before a claim that still waits may be called empty.
-    pub(super) fn learn_next(&mut self, claims: &[Claim], next: Vec<NextDue>) -> Vec<String> {
+    /// before a claim that still waits may be reported empty.
+    pub(super) fn note_next_due(&mut self, claims: &[Claim], next: Vec<NextDue>) -> Vec<String> {
         let waiting = claims.iter().filter(|claim| claim.waits()).flat_map(|claim| &claim.targets);
         let waiting: HashSet<QueueId> = waiting.map(|target| target.queue).collect();
         let mut outboxes = BTreeSet::new();
@@ -95,8 +100,8 @@ impl Report {
         !self.passed.is_empty()
     }
 
-    /// What was passed until now; a caller that only wants to know what is passed next puts it
-    /// back.
+    /// The groups that passed messages so far. A caller that only wants to see which groups pass
+    /// some next puts them back.
     pub(super) fn take_passed(&mut self) -> HashSet<GroupId> {
         std::mem::take(&mut self.passed)
     }
@@ -114,30 +119,30 @@ impl Report {
         self.next.values().filter(|next| !next.exists).map(|next| next.target.group).collect()
     }
 
-    /// The answer to the dispatcher.
-    pub(super) fn looked(&self, targets: &[Target], mut claims: Vec<Claim>) -> RoundResult<Key, Box<Claim>> {
+    /// The report to the dispatcher.
+    pub(super) fn result(&self, targets: &[Target], mut claims: Vec<Claim>) -> RoundResult<Key, Box<Claim>> {
         let waiting = self.still_waiting(&mut claims);
-        // Demands that found no room in this round need these keys too, so they are not empty.
-        let mut looked = RoundResult { more: self.names_changed.iter().cloned().collect(), ..RoundResult::default() };
+        // Changed names are not empty: demands that found no room in this round wait for them too.
+        let mut result = RoundResult { more: self.names_changed.iter().cloned().collect(), ..RoundResult::default() };
         for target in targets {
-            if let Some(unasked) = self.announced_only(*target) {
-                looked.followed.push(target.key());
-                looked.more.extend((unasked == Unasked::Some).then(|| target.key()));
+            if let Some(left) = self.announced_only(*target) {
+                result.followed.push(target.key());
+                result.more.extend((left == LeftAnnounced::Some).then(|| target.key()));
                 continue;
             }
-            match self.verdict(*target, waiting.contains(target)) {
-                Verdict::More => looked.more.push(target.key()),
-                Verdict::Contended => looked.contended.push(target.key()),
-                Verdict::DueIn(delay) => looked.dues.push((target.key(), delay)),
-                Verdict::Empty => {}
+            match self.state(*target, waiting.contains(target)) {
+                KeyState::More => result.more.push(target.key()),
+                KeyState::Contended => result.contended.push(target.key()),
+                KeyState::DueIn(delay) => result.dues.push((target.key(), delay)),
+                KeyState::Empty => {}
             }
         }
         let answered = claims.into_iter().filter(|claim| !claim.waits());
-        looked.leases = answered.map(|claim| (claim.id, Box::new(claim))).collect();
-        looked
+        result.leases = answered.map(|claim| (claim.id, Box::new(claim))).collect();
+        result
     }
 
-    /// Where claims wait that got nothing. Those whose group is gone have their names resolved
+    /// The targets of claims that got nothing. A claim whose group is gone resolves its names
     /// again.
     fn still_waiting(&self, claims: &mut [Claim]) -> HashSet<Target> {
         let mut waiting = HashSet::new();
@@ -150,28 +155,28 @@ impl Report {
         waiting
     }
 
-    fn verdict(&self, target: Target, waiting: bool) -> Verdict {
+    fn state(&self, target: Target, waiting: bool) -> KeyState {
         let next = self.next.get(&target);
         if next.is_some_and(|next| !next.exists)
-            // Every claim was served, so the round may have stopped short of what is left.
+            // Every claim was served, so the round did not read what is left.
             || !waiting
             || self.untried.contains(&target)
             || self.more_to_mark.contains(&target.queue)
         {
-            return Verdict::More;
+            return KeyState::More;
         }
         match next.and_then(|next| next.due_s) {
-            Some(due_s) if due_s <= 0.0 && self.passes(target) => Verdict::More,
-            // Due, and yet it was not claimed: somebody holds its row at the moment.
-            Some(due_s) if due_s <= 0.0 => Verdict::Contended,
-            // A due time further away than can be slept for is none.
-            Some(due_s) => Duration::try_from_secs_f64(due_s).map_or(Verdict::Empty, Verdict::DueIn),
-            None => Verdict::Empty,
+            Some(due_s) if due_s <= 0.0 && self.passes(target) => KeyState::More,
+            // Due but not claimed: another claim holds its row at the moment.
+            Some(due_s) if due_s <= 0.0 => KeyState::Contended,
+            // A due time too far away for a duration counts as none.
+            Some(due_s) => Duration::try_from_secs_f64(due_s).map_or(KeyState::Empty, KeyState::DueIn),
+            None => KeyState::Empty,
         }
     }
 
-    /// What later rounds should remember.
-    pub(super) fn teach(&self, memory: &mut Memory, targets: &[Target], more: &[Key]) {
+    /// The report to the memory.
+    pub(super) fn update(&self, memory: &mut Memory, targets: &[Target], more: &[Key]) {
         let more: HashSet<Target> = more.iter().filter_map(Target::of).collect();
         for target in targets.iter().filter(|target| target.is_any_partition()) {
             let next = self.next.get(target);
@@ -186,7 +191,7 @@ impl Report {
 }
 
 /// What a round showed of a key.
-enum Verdict {
+enum KeyState {
     More,
     Contended,
     DueIn(Duration),

@@ -1,8 +1,10 @@
-//! Step three: claims of namespaces and tasks, which wait at many targets at once.
+//! Step three of a round: claims of namespaces and tasks, which have many targets at once.
 //!
-//! First it asks which targets have something due; then it claims there, for each claim the best
-//! target first. A target that gave nothing is not tried again, unless its cursors only moved past
-//! messages that nobody gets.
+//! First it reads which targets are due. Then it claims there, for each claim at its best target
+//! first. A target where nothing was claimed is not tried again, unless its cursors only moved past
+//! messages that no consumer gets.
+//!
+//! Next: [`super::report`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +15,7 @@ use super::ClaimRound;
 use super::reach::Reach;
 use crate::messages::error::MessagesError;
 
-/// How many times a round claims before it leaves the rest to the next.
+/// How often a round claims before it leaves the remaining targets to the next round.
 const TRIES_MAX: usize = 8;
 
 /// Where each claim, by its number, was tried.
@@ -37,28 +39,28 @@ impl ClaimRound<'_> {
         }
         self.note_untried(&tried);
         let next = reach.next_due(self.connection).await?;
-        self.learn_next(&reach, next);
+        self.note_next_due(&reach, next);
         Ok(())
     }
 
-    /// Learns which targets have something due, after what is in their outboxes is in the logs.
+    /// Reads which targets are due, after the messages of their outboxes were moved into the logs.
     async fn find_due(&mut self, reach: &Reach) -> Result<(), MessagesError> {
-        let outboxes = self.mark_and_ask(reach).await?;
+        let outboxes = self.mark_and_read_due(reach).await?;
         if !outboxes.is_empty() {
             self.move_outbox(&outboxes).await?;
-            self.mark_and_ask(reach).await?;
+            self.mark_and_read_due(reach).await?;
         }
         Ok(())
     }
 
-    async fn mark_and_ask(&mut self, reach: &Reach) -> Result<Vec<String>, MessagesError> {
+    async fn mark_and_read_due(&mut self, reach: &Reach) -> Result<Vec<String>, MessagesError> {
         self.memory.searching(&reach.queues(), Instant::now());
         let (more_to_mark, next) = tokio::join!(reach.mark_ready(self.connection), reach.next_due(self.connection));
         self.report.more_to_mark.extend(more_to_mark?);
-        Ok(self.learn_next(reach, next?))
+        Ok(self.note_next_due(reach, next?))
     }
 
-    /// Room for each claim that still waits, at the best target where it was not tried.
+    /// Slots for each claim that still waits, at the best due target where it was not tried.
     fn next_slots(&mut self, reach: &Reach, tried: &mut Tried) -> Slots {
         let mut slots = Slots::default();
         for claim in self.claims.iter().filter(|claim| is_wide(claim)) {
@@ -77,7 +79,8 @@ impl ClaimRound<'_> {
         let rows = slots.claim(self.connection, self.context).await?;
         let passed_before = self.report.take_passed();
         let taken = self.take(&rows).await;
-        // A message may lie behind what was passed, and a pop that does not wait must get it.
+        // There may be a message behind those that were passed; a pop that does not wait must get
+        // it.
         for tried in tried.values_mut() {
             tried.retain(|target| !self.report.passes(*target));
         }
@@ -97,7 +100,7 @@ impl ClaimRound<'_> {
     }
 }
 
-/// Whether it still waits, at more than one target.
+/// Whether it still waits, and has more than one target.
 fn is_wide(claim: &Claim) -> bool {
     claim.waits() && claim.targets.len() > 1
 }

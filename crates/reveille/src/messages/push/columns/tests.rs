@@ -10,7 +10,7 @@ use crate::messages::push::PushItem;
 fn entry(partition: i32, bytes: usize, key: Option<Uuid>) -> Entry {
     let item = PushItem::new("mail".parse().unwrap(), vec![b'1'; bytes]);
     let mut entry = Entry::checked(item, usize::MAX).unwrap();
-    entry.place = Some(Arc::new(PartitionEntry {
+    entry.partition = Some(Arc::new(PartitionEntry {
         id: PartitionId(partition),
         queue: QueueId(1),
         queue_name: "mail".parse().unwrap(),

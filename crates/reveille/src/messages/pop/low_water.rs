@@ -1,0 +1,119 @@
+//! Where a search begins to read ready partitions and partitions with new messages.
+//!
+//! One low-water mark for each group whose last search from the start read many entries. Before a
+//! mark can lie only what was committed more than a second after it was stamped; the next search
+//! from the start finds that, and the dispatcher makes one when the mark's rest is over.
+//!
+//! Next: [`crate::service::low_water`], the policy.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::messages::ids::GroupId;
+use crate::service::low_water::{REST_MAX, Rest};
+
+/// Before everything.
+pub(super) const START: SystemTime = SystemTime::UNIX_EPOCH;
+/// A search that reads so few entries is cheap. Entries, not time: on a busy machine everything
+/// takes long, and consumers would search again and again for nothing.
+const FEW: i64 = 1000;
+/// More groups than this are not remembered.
+const GROUPS_MAX: usize = 50_000;
+
+#[derive(Debug, Default)]
+pub(super) struct LowWater {
+    groups: HashMap<GroupId, Mark>,
+}
+
+/// What a search cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// How many entries of the index it read.
+    pub(super) entries: i64,
+    pub(super) took: Duration,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    place: SystemTime,
+    rest: Rest,
+}
+
+impl LowWater {
+    /// Where a search begins that also reads the next due time.
+    pub(super) fn search_from(&self, group: GroupId, now: Instant) -> SystemTime {
+        self.groups.get(&group).filter(|mark| !mark.rest.is_over(now)).map_or(START, |mark| mark.place)
+    }
+
+    /// Where a claim begins that reads nothing else. Its time is not measured, so it never begins
+    /// at the start while there is a mark.
+    pub(super) fn claim_from(&self, group: GroupId) -> SystemTime {
+        self.groups.get(&group).map_or(START, |mark| mark.place)
+    }
+
+    /// How long until a search must read from the start.
+    pub(super) fn full_search_in(&self, group: GroupId, now: Instant) -> Duration {
+        let left = self.groups.get(&group).map(|mark| mark.rest.left(now));
+        left.unwrap_or_default().max(Duration::from_millis(1))
+    }
+
+    /// A search from the start has ended, and nothing is left before this place.
+    pub(super) fn searched_from_start(&mut self, group: GroupId, now: Instant, effort: Effort, place: SystemTime) {
+        if effort.entries > FEW && self.groups.len() < GROUPS_MAX {
+            let rest = Rest::after(now, effort.took, REST_MAX);
+            self.groups.insert(group, Mark { place, rest });
+        } else {
+            self.groups.remove(&group);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: GroupId = GroupId(7);
+
+    fn place() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(9)
+    }
+
+    fn after_a_search(entries: i64, took: Duration) -> (LowWater, Instant) {
+        let (mut marks, now) = (LowWater::default(), Instant::now());
+        marks.searched_from_start(GROUP, now, Effort { entries, took }, place());
+        (marks, now)
+    }
+
+    #[test]
+    fn while_searches_read_little_each_begins_at_the_start() {
+        let (marks, now) = after_a_search(FEW, Duration::from_secs(1));
+
+        assert_eq!((marks.search_from(GROUP, now), marks.claim_from(GROUP)), (START, START));
+    }
+
+    #[test]
+    fn after_a_long_search_the_next_begin_at_the_mark_for_a_while() {
+        let (marks, now) = after_a_search(FEW + 1, Duration::from_millis(10));
+
+        assert_eq!(marks.search_from(GROUP, now + Duration::from_millis(199)), place());
+        assert_eq!(marks.full_search_in(GROUP, now), Duration::from_millis(200));
+        assert_eq!(marks.search_from(GROUP, now + Duration::from_millis(200)), START);
+        assert_eq!(marks.claim_from(GROUP), place(), "a claim that is not timed does not begin at the start");
+    }
+
+    #[test]
+    fn the_longest_rest_bounds_the_wait_for_a_search_from_the_start() {
+        let (marks, now) = after_a_search(FEW + 1, Duration::from_secs(2));
+
+        assert_eq!(marks.search_from(GROUP, now + REST_MAX), START);
+    }
+
+    #[test]
+    fn a_search_that_reads_little_again_is_the_end_of_the_mark() {
+        let (mut marks, now) = after_a_search(FEW + 1, Duration::from_millis(10));
+
+        marks.searched_from_start(GROUP, now, Effort { entries: FEW, took: Duration::from_secs(1) }, place());
+
+        assert_eq!((marks.search_from(GROUP, now), marks.claim_from(GROUP)), (START, START));
+    }
+}

@@ -1,15 +1,6 @@
 -- The whole schema as the migrations and functions make it, to be read and compared, never run.
 -- To write it anew: REVEILLE_BLESS=1 cargo test -p reveille --test it the_dump_of_the_schema
 
-create table reveille.upkeep (
-  name text not null,
-  next_at timestamp with time zone not null default clock_timestamp(),
-  mark bigint not null default 0,
-  done_at timestamp with time zone,
-  figures jsonb not null default '{}'::jsonb,
-  constraint upkeep_pkey primary key (name)
-);
-
 create table reveille.consumer_group (
   id integer not null generated always as identity,
   queue integer,
@@ -115,24 +106,6 @@ create table reveille.function (
   replaced_at timestamp with time zone not null default clock_timestamp(),
   constraint function_pkey primary key (name)
 );
-
-create table reveille.partition_row (
-  partition integer not null,
-  queue integer not null,
-  next_seq bigint not null default 1,
-  first_seq bigint not null default 1,
-  new_since timestamp with time zone,
-  last_at timestamp with time zone not null default '1970-01-01 00:00:00+00'::timestamp with time zone,
-  key_high uuid,
-  span_from bigint,
-  span_to bigint,
-  span_low uuid,
-  span_high uuid
-) with (fillfactor=30, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000, autovacuum_vacuum_cost_delay=0);
-alter table reveille.partition_row replica identity full;
-create index partition_row_new on reveille.partition_row using btree (queue, new_since) where (new_since is not null);
-create index partition_row_partition on reveille.partition_row using btree (partition);
-create index partition_row_queue on reveille.partition_row using btree (queue, partition);
 
 create table reveille.job (
   id bigint not null,
@@ -265,6 +238,24 @@ create table reveille.partition (
   constraint partition_pkey primary key (id)
 );
 
+create table reveille.partition_row (
+  partition integer not null,
+  queue integer not null,
+  next_seq bigint not null default 1,
+  first_seq bigint not null default 1,
+  new_since timestamp with time zone,
+  last_at timestamp with time zone not null default '1970-01-01 00:00:00+00'::timestamp with time zone,
+  key_high uuid,
+  span_from bigint,
+  span_to bigint,
+  span_low uuid,
+  span_high uuid
+) with (fillfactor=30, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000, autovacuum_vacuum_cost_delay=0);
+alter table reveille.partition_row replica identity full;
+create index partition_row_new on reveille.partition_row using btree (queue, new_since) where (new_since is not null);
+create index partition_row_partition on reveille.partition_row using btree (partition);
+create index partition_row_queue on reveille.partition_row using btree (queue, partition);
+
 create table reveille.queue (
   id integer not null generated always as identity,
   uid uuid not null default gen_random_uuid(),
@@ -336,6 +327,15 @@ create table reveille.trace (
 create index trace_message on reveille.trace using btree (partition, transaction_id, id);
 create index trace_names on reveille.trace using gin (names);
 
+create table reveille.upkeep (
+  name text not null,
+  next_at timestamp with time zone not null default clock_timestamp(),
+  mark bigint not null default 0,
+  done_at timestamp with time zone,
+  figures jsonb not null default '{}'::jsonb,
+  constraint upkeep_pkey primary key (name)
+);
+
 -- Functions, by their signatures.
 create function reveille.announce_jobs(in_queues text[]) returns void;
 create function reveille.any_key_seen(in_partitions integer[], in_keys uuid[]) returns boolean;
@@ -359,18 +359,19 @@ create function reveille.fail(token text, code text, message text, delay interva
 create function reveille.finish_group(in_group integer, in_through integer) returns boolean;
 create function reveille.forget_cursor_made() returns trigger;
 create function reveille.growing_seen(in_partitions integer[], in_keys uuid[]) returns table(partition integer, key uuid, id uuid);
-create function reveille.partition_row_of(in_partition integer) returns table(tid tid, queue integer, next_seq bigint, first_seq bigint, last_at timestamp with time zone);
 create function reveille.hint_channel() returns text;
 create function reveille.job_tags(in_tags text[]) returns text;
 create function reveille.job_unique_key(in_scope text, in_kind text, in_queue text, in_args bytea, in_key text) returns bytea;
 create function reveille.lease_end(in_partition integer, in_start bigint, in_share bigint, in_bytes bigint) returns table(through bigint);
 create function reveille.make_cursor_once() returns trigger;
 create function reveille.make_cursors(in_group integer, in_after integer, in_through integer, in_most integer) returns integer;
+create function reveille.mark_ready(queues integer[], since timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone) returns integer;
 create function reveille.message_id() returns uuid;
 create function reveille.move_outbox(in_queues text[], in_limit integer) returns table(queue integer, partition integer, taken bigint, moved bigint);
 create function reveille.move_partitions(in_partitions integer[], in_limit integer) returns table(queue integer, partition integer, taken bigint, moved bigint);
 create function reveille.note_if_new(in_partitions integer[], in_keys uuid[], in_ids uuid[], in_untils timestamp with time zone[]) returns boolean;
 create function reveille.note_keys(in_partitions integer[], in_keys uuid[], in_ids uuid[], in_untils timestamp with time zone[]) returns bigint;
+create function reveille.partition_row_of(in_partition integer) returns table(tid tid, queue integer, next_seq bigint, first_seq bigint, last_at timestamp with time zone);
 create function reveille.push(queue text, payload bytea, partition text default 'Default'::text, transaction_id text default null::text, trace_id uuid default null::uuid, producer text default null::text) returns uuid;
 create function reveille.push(queue text, payload json, partition text default 'Default'::text, transaction_id text default null::text, trace_id uuid default null::uuid, producer text default null::text) returns uuid;
 create function reveille.push(queue text, payload jsonb, partition text default 'Default'::text, transaction_id text default null::text, trace_id uuid default null::uuid, producer text default null::text) returns uuid;
@@ -392,5 +393,4 @@ create function reveille.settle(partitions integer[], groups integer[], nonces u
 create function reveille.settle_job(in_token text, in_outcome text, in_delay interval, in_code text, in_message text, in_result json, in_keep interval) returns void;
 create function reveille.settle_jobs(in_ids bigint[], in_epochs integer[], in_nonces bigint[], in_outcomes text[], in_delays double precision[], in_codes text[], in_messages text[], in_took_ms double precision[], in_results bytea[], in_keep double precision, in_keep_dead double precision) returns table(item bigint, said text, state text, due_s double precision);
 create function reveille.snooze(token text, delay interval) returns void;
-create function reveille.mark_ready(queues integer[], since timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone) returns integer;
 create function reveille.version() returns text;

@@ -1,10 +1,11 @@
 //! A batcher sends the requests of many callers as one statement.
 //!
 //! Owns a queue of requests and one connection. Promises natural batches: requests that arrive
-//! while a batch is in flight form the next one, so no request waits for others and no timer runs.
+//! while a batch is in flight form the next one, so no batch waits to fill and no timer runs.
 //! Promises also that one bad item fails alone, and that a lost connection is replaced and its
-//! batch tried again. Refuses only requests that come after the end; a caller with more than there
-//! is room for waits. Knows no statement of its users: see [`Work`].
+//! batch tried again. Refuses requests that come after the end and, unless [`AtEnd::Finish`] is
+//! chosen, those that wait at the end; a caller with more than there is room for waits. Knows no
+//! statement of its users: see [`Work`].
 //!
 //! Next: `task`, which gathers and runs the batches; then `messages::push`, `jobs::enqueue` and the
 //! two `settle`, which say what a batch does.
@@ -161,8 +162,8 @@ impl<W: Work> Batcher<W> {
         self.counts.read(self.post.name)
     }
 
-    /// Queue the items, and wait for the result of each. They are done also when the caller goes
-    /// away.
+    /// Queue the items, and wait for the result of each. Once queued, they are done also when the
+    /// caller goes away.
     pub(crate) async fn send(&self, items: Vec<W::Item>) -> Vec<Result<W::Answer, W::Error>> {
         let count = items.len();
         let ended = || std::iter::repeat_with(|| Err(Undone::Ended.into())).take(count).collect();

@@ -45,7 +45,7 @@ pub use hub_source::{ColumnKey, HubSource};
 pub use survey::Survey;
 pub use work_source::{Column, Hint, WorkSource};
 
-use broadcaster::Outbox;
+use broadcaster::PendingHints;
 use figures::Figures;
 use inbox::Inbox;
 use listener::Listener;
@@ -68,7 +68,7 @@ pub(crate) struct Service {
     node: Node,
     roster: Roster,
     inbox: Inbox,
-    outbox: Outbox,
+    pending_hints: PendingHints,
     figures: Figures,
     listening: OnceLock<()>,
 }
@@ -102,7 +102,7 @@ impl Service {
             node,
             roster: Roster::new(),
             inbox: Inbox::default(),
-            outbox: Outbox::default(),
+            pending_hints: PendingHints::default(),
             figures: Figures::default(),
             listening: OnceLock::new(),
         }

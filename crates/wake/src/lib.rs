@@ -80,7 +80,7 @@
 //!     ) -> Result<RoundResult<&'static str, &'static str>, RoundFailed> {
 //!         let mut rows = self.0.lock().unwrap(); // one statement for the whole round
 //!         let mut result = RoundResult::default();
-//!         for demand in &round.waiting {
+//!         for demand in &round.demands {
 //!             result.leases.extend(rows.pop().map(|row| (demand.id, row)));
 //!         }
 //!         if !rows.is_empty() {

@@ -67,7 +67,7 @@ pub struct Round<K, R> {
     /// The keys to claim from, and why.
     pub keys: Vec<WokenKey<K>>,
     /// The demands that wait under these keys, the one that has waited longest first.
-    pub waiting: Vec<WaitingDemand<K, R>>,
+    pub demands: Vec<WaitingDemand<K, R>>,
 }
 
 /// One demand of a round.
@@ -105,7 +105,7 @@ pub struct RoundResult<K, L> {
     /// the rest is.
     pub followed: Vec<K>,
     /// After what time each key becomes due next, by the clock of the database. A key of the round
-    /// that is not listed has no due time.
+    /// listed neither here nor in `followed` has no due time.
     pub dues: Vec<(K, Duration)>,
 }
 

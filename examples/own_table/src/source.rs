@@ -102,7 +102,7 @@ impl Source for Todo {
 
     async fn claim(&self, round: Round<String, ()>) -> Result<RoundResult<String, Taken>, RoundFailed> {
         let mut wants: BTreeMap<String, i32> = round.keys.iter().map(|woken| (woken.key.clone(), 0)).collect();
-        for demand in &round.waiting {
+        for demand in &round.demands {
             if let Some(want) = wants.get_mut(&demand.keys[0]) {
                 *want += 1;
             }
@@ -115,10 +115,10 @@ impl Source for Todo {
                 result.more.push(queue.clone());
             }
         }
-        let mut waiting = round.waiting;
+        let mut demands = round.demands;
         for row in taken {
-            if let Some(position) = waiting.iter().position(|demand| demand.keys[0] == row.queue) {
-                result.leases.push((waiting.remove(position).id, row));
+            if let Some(position) = demands.iter().position(|demand| demand.keys[0] == row.queue) {
+                result.leases.push((demands.remove(position).id, row));
             }
         }
         for (queue, due_s) in dues {

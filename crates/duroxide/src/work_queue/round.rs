@@ -79,7 +79,7 @@ struct Group<Q: Queue> {
 
 fn groups<Q: Queue>(round: &Round<Q::Key, Q::Request>) -> Vec<Group<Q>> {
     let mut groups: Vec<Group<Q>> = Vec::new();
-    for demand in &round.waiting {
+    for demand in &round.demands {
         let (key, request) = (&demand.keys[0], &*demand.request);
         let fits = |group: &&mut Group<Q>| group.request == *request && Q::alike(&group.keys[0].0, key);
         let Some(group) = groups.iter_mut().find(fits) else {

@@ -166,11 +166,11 @@ impl Complete {
         let took: Vec<f64> = done.iter().map(|job| job.took.as_secs_f64() * 1000.0).collect();
         let keep = self.context.options.keep_done.as_secs_f64();
         let rows = connection.query(&COMPLETE, &[&ids, &epochs, &nonces, &took, &keep]).await?;
-        let recorded: HashSet<i64> = rows.iter().map(|row| row.get("id")).collect();
+        let recorded_ids: HashSet<i64> = rows.iter().map(|row| row.get("id")).collect();
         let settled = |job: &Settlement| {
             // A second try that finds the job gone assumes that the first one succeeded.
-            let held = job.interrupted || recorded.contains(&job.token.id.0);
-            let settled = if held { Settled::Recorded } else { Settled::LeaseLost };
+            let recorded = job.interrupted || recorded_ids.contains(&job.token.id.0);
+            let settled = if recorded { Settled::Recorded } else { Settled::LeaseLost };
             report(&self.context, job, settled, Some(State::Done));
             settled
         };

@@ -1,13 +1,16 @@
 //! What every part of the queues shares: database, options, names, notifier, and the tasks that end
 //! with them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use reveille_wake::Runner;
 
 use super::catalog::Catalog;
+use super::ids::GroupId;
 use super::key::Key;
+use super::message::PartitionLease;
 use super::options::MessagesOptions;
 use super::ready::MessageNotifier;
 use super::seal::Seal;
@@ -49,5 +52,17 @@ impl MessagesContext {
             options,
         };
         (context, runner)
+    }
+
+    /// If a consumer dies, others must claim when its lease ends. The heartbeat reads the end of a
+    /// long lease in time; the end of a short one is announced.
+    pub(super) fn announce_lease_ends<'l>(&self, leases: impl Iterator<Item = &'l PartitionLease>) {
+        let far = self.database.heartbeat() * 2;
+        let mut announced: HashSet<GroupId> = HashSet::new();
+        for lease in leases {
+            if lease.lease_time < far && announced.insert(lease.group_id) {
+                self.notifier.leased(lease.queue_id, lease.group_id, lease.lease_time);
+            }
+        }
     }
 }

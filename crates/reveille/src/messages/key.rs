@@ -22,7 +22,7 @@ pub(super) enum Key {
     Queue(QueueName),
     /// A partition that does not exist yet.
     Partition(QueueId, PartitionName),
-    /// Queues of a namespace or task, other than those known.
+    /// Queues of a namespace or task, other than those a pop has seen.
     Space(Arc<Space>),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Space {
     pub(super) namespace: Option<Arc<str>>,
     pub(super) task: Option<Arc<str>>,
     /// Ascending.
-    pub(super) known: Vec<QueueId>,
+    pub(super) seen_queues: Vec<QueueId>,
 }
 
 /// The columns of sql/messages/pop/survey.sql.
@@ -95,8 +95,8 @@ impl Key {
         }
     }
 
-    /// The newest known queue of a space; 0 if there is none.
+    /// The newest queue that a pop has seen in a space; 0 if there is none.
     fn newest(&self) -> Option<i32> {
-        self.space().map(|space| space.known.last().map_or(0, |queue| queue.0))
+        self.space().map(|space| space.seen_queues.last().map_or(0, |queue| queue.0))
     }
 }

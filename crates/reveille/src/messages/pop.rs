@@ -89,7 +89,7 @@ impl Popper {
         let handle = self.handle();
         let mut resolved_again = 0;
         loop {
-            let keys = match self.resolver.known(pop) {
+            let keys = match self.resolver.cached_keys(pop) {
                 Some(keys) => keys,
                 None => self.resolve(pop).await?,
             };
@@ -142,8 +142,8 @@ impl Popper {
     fn handle(&self) -> &DispatcherHandle<Arc<PopSource>> {
         self.claims.handle(|| {
             let options = &self.context.options;
-            let waiting = DispatcherOptions::default().max_demands(options.waiters_max);
-            (Arc::clone(&self.source), waiting.poll_mode(options.poll_mode).backoff(options.backoff))
+            let dispatcher = DispatcherOptions::default().max_demands(options.waiters_max);
+            (Arc::clone(&self.source), dispatcher.poll_mode(options.poll_mode).backoff(options.backoff))
         })
     }
 }

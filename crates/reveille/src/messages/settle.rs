@@ -1,9 +1,9 @@
 //! Settles leases: consumers report what they completed and what failed.
 //!
-//! Owns the batcher for acks, with a connection apart from pushes and pops: it sends everything
-//! that ends or extends a lease. Promises that a lost lease settles nothing, and that its holder
-//! gets that as the answer; that a repeat is harmless; and that a partition which becomes claimable
-//! wakes its group. "Too late" is an answer, not an error.
+//! Owns the batcher for acks, with a connection apart from pushes and pops. It sends what consumers
+//! settle and renew outside transactions. Promises that a lost lease settles nothing, and that its
+//! holder gets that as the answer; that a repeat is harmless; and that a partition which becomes
+//! claimable wakes its group. "Too late" is an answer, not an error.
 //!
 //! Next: `work`, which settles one batch; [`super::dead`] for dead letters, [`super::transaction`]
 //! for acks in one commit with pushes.

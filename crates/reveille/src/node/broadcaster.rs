@@ -4,8 +4,8 @@
 //! that a hint is sent at once while hints are rare, and together with others otherwise; that after
 //! a lost connection it sends the hint "everything"; and that [`flush`](Broadcaster::flush) returns
 //! when every hint announced before it has been sent. Never part of a producer's transaction: a
-//! NOTIFY there takes a lock on the whole database until the commit is on disk. The only place
-//! where a hint becomes text.
+//! NOTIFY there takes a lock on the whole database until the commit is on disk. Hints stay typed
+//! until here.
 //!
 //! Next: [`super::listener`] on the other nodes.
 
@@ -45,7 +45,7 @@ pub struct Broadcaster {
 
 /// Hints to be sent, and how many have been.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub(super) struct PendingHints {
     held: Mutex<Held>,
     arrived: Notify,
     sent: watch::Sender<u64>,
@@ -59,7 +59,7 @@ struct Held {
     announced: u64,
 }
 
-impl Default for Outbox {
+impl Default for PendingHints {
     fn default() -> Self {
         Self { held: Mutex::default(), arrived: Notify::new(), sent: watch::Sender::new(0), started: OnceLock::new() }
     }
@@ -88,23 +88,23 @@ impl Broadcaster {
     /// all once the database is closed. Without it, the work of a program that pushes and exits may
     /// wait for the other nodes' next heartbeat.
     pub async fn flush(&self) {
-        let announced = self.outbox().held().announced;
-        let mut sent = self.outbox().sent.subscribe();
+        let announced = self.pending().held().announced;
+        let mut sent = self.pending().sent.subscribe();
         let all_sent = timeout(FLUSH_WITHIN, sent.wait_for(|sent| *sent >= announced));
         let _ = self.service.shared.closing.run_until_cancelled(all_sent).await;
     }
 
     fn hold(&self, hint: Line) {
         self.service.figures.announced();
-        let mut held = self.outbox().held();
+        let mut held = self.pending().held();
         held.announced += 1;
         held.hints.insert(hint);
         if held.hints.len() > HELD_MAX {
             held.hints = BTreeSet::from([Line::All]);
         }
         drop(held);
-        self.outbox().arrived.notify_one();
-        self.outbox().started.get_or_init(|| {
+        self.pending().arrived.notify_one();
+        self.pending().started.get_or_init(|| {
             let (service, closing) = (Arc::clone(&self.service), self.service.shared.closing.clone());
             let end = closing.clone();
             let send = move || run(Arc::clone(&service), end.clone());
@@ -112,12 +112,12 @@ impl Broadcaster {
         });
     }
 
-    fn outbox(&self) -> &Outbox {
-        &self.service.outbox
+    fn pending(&self) -> &PendingHints {
+        &self.service.pending_hints
     }
 }
 
-impl Outbox {
+impl PendingHints {
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,23 +132,23 @@ async fn send_for_ever(service: &Service) {
     let mut pauses = RECONNECT;
     let mut budget = Budget::new();
     loop {
-        service.outbox.arrived.notified().await;
+        service.pending_hints.arrived.notified().await;
         budget.spend().await;
         let (hints, announced) = {
-            let mut held = service.outbox.held();
+            let mut held = service.pending_hints.held();
             (std::mem::take(&mut held.hints), held.announced)
         };
         match send(service, &mut connection, &hints).await {
             Ok(()) => {
                 pauses.reset();
-                service.outbox.sent.send_replace(announced);
+                service.pending_hints.sent.send_replace(announced);
             }
             Err(error) => {
                 connection = None;
                 let retry_in = pauses.next();
                 warn!(%error, ?retry_in, "could not send hints to the other nodes, trying again");
-                service.outbox.held().hints = BTreeSet::from([Line::All]);
-                service.outbox.arrived.notify_one();
+                service.pending_hints.held().hints = BTreeSet::from([Line::All]);
+                service.pending_hints.arrived.notify_one();
                 sleep(retry_in).await;
             }
         }

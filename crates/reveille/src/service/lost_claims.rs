@@ -40,8 +40,8 @@ pub(crate) enum Given {
     All,
 }
 
-/// A claim that was sent. When it is dropped before [`in_hand_but`](Self::in_hand_but), it is given
-/// back.
+/// A claim that was sent. When it is dropped before [`received_except`](Self::received_except), it
+/// is given back.
 pub(crate) struct SentClaim<G: GiveBack> {
     context: Arc<Context>,
     /// Taken when this is dropped.
@@ -59,10 +59,10 @@ impl<G: GiveBack> SentClaim<G> {
         Self { context: Arc::clone(context), sent: Some(Sent { way, nonces }) }
     }
 
-    /// Every row has arrived but those that were claimed under the nonces `left`.
-    pub(crate) fn in_hand_but(mut self, left: Vec<G::Nonce>) {
+    /// Every row has arrived except those that were claimed under the nonces `missing`.
+    pub(crate) fn received_except(mut self, missing: Vec<G::Nonce>) {
         if let Some(sent) = &mut self.sent {
-            sent.nonces = left;
+            sent.nonces = missing;
         }
     }
 }

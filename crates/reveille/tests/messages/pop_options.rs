@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reveille::messages::{Batch, Pop};
 
-use crate::pop_kit::{none, number, pop, pop_queue, push_to, stranded, texts};
+use crate::pop_kit::{WAIT, none, number, pop, pop_queue, push_to, stranded, texts};
 use crate::support::{Fixture, partition, push, queue, soon};
 
 fn seqs(batch: &Batch) -> Vec<i64> {
@@ -206,6 +206,26 @@ async fn what_retention_removed_is_passed_over() {
     it.client().await.execute("update reveille.partition_row set first_seq = 2", &[]).await.unwrap();
 
     assert_eq!(texts(&pop_queue(&it.messages, "mail", 9).await), ["2"]);
+}
+
+/// The pop acks before anything is opened, and nothing else would bring the messages again.
+#[tokio::test]
+async fn a_pop_that_acks_what_it_cannot_open_leaves_it_to_consumers_with_the_key() {
+    let options = || reveille::messages::MessagesOptions::default();
+    let it = Fixture::with(options().encryption_key(1, [7; 32])).await;
+    push(&it.messages, "mail", "plain").await;
+    it.set("mail", "encrypted = true").await;
+    let batch = pop_queue(&it.messages, "mail", 1).await;
+    it.messages.complete(&batch).await.pop().unwrap().unwrap();
+    let keyed = it.node_at(&it.db.url(), options().encryption_key(1, [7; 32])).await;
+    push(&keyed, "mail", "secret").await;
+    let keyless = it.node_at(&it.db.url(), options()).await;
+
+    let refused = soon(keyless.pop(Pop::queue(queue("mail")).auto_ack())).await.unwrap_err();
+    let opened = soon(keyed.pop(Pop::queue(queue("mail")).wait(WAIT))).await.unwrap().expect("it was put back");
+
+    assert_eq!(refused.to_string(), "the encryption key 1 is not loaded");
+    assert_eq!(texts(&opened), ["secret"]);
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! `POST /api/v1/ack` and `POST /api/v1/ack/batch`: consumers settle messages by transaction id.
 //!
-//! The answer is 200 with one entry for each item, settled or refused. Only a request that cannot
-//! be parsed, or a database that does not answer, fails the whole request.
+//! The answer is 200 with one entry for each item, settled or refused. The request as a whole fails
+//! only if it cannot be parsed, if a single ack lacks an id, if the database does not answer, or if
+//! the server is overloaded or shuts down.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,13 +72,13 @@ async fn settle(context: &Context, items: Vec<AckItem>, group: Option<String>) -
     let mut acks = Vec::with_capacity(items.len());
     let places: Vec<Result<(), String>> =
         heavy(bytes, || items.iter().map(|item| item.read(group.as_deref()).map(|ack| acks.push(ack))).collect());
-    let known = acks.len();
+    let readable = acks.len();
     let mut settled = context.messages.acknowledge(acks).await;
-    // All of them failed for one cause: the database, or our shutdown. Nothing was settled, and the
-    // client may send all of it again.
-    if known > 0 && settled.iter().all(Result::is_err) {
+    // All of them failed for one cause: the database, or our shutdown. No item is known to be
+    // settled; the same ids may be sent again.
+    if readable > 0 && settled.iter().all(Result::is_err) {
         let first = settled.pop().and_then(Result::err).unwrap_or(MessagesError::Closed);
-        context.figures.ack_refused.add(known);
+        context.figures.ack_refused.add(readable);
         return Err(first.into());
     }
     let mut settled = settled.into_iter();

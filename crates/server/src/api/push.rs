@@ -43,8 +43,8 @@ pub(super) async fn push(State(context): State<Arc<Context>>, Whole(body): Whole
     let _room = room_for(&context, bytes)?;
     let answers = send(&context, messages).await;
     count(&context.figures, &answers);
-    // Nothing was stored: the request as a whole says why, so that clients wait and try again where
-    // that helps.
+    // No item is known to be stored; the same ids may be sent again. The request as a whole says
+    // why, so that clients wait and try again where that helps.
     let refused = answers.iter().all(Result::is_err).then(|| answers.iter().find_map(|answer| answer.as_ref().err()));
     if let Some(problem) = refused.flatten() {
         return Err(problem.clone());

@@ -75,11 +75,11 @@ impl<S: Source> Dispatcher<S> {
         answer: impl Fn() -> Answer<S::Lease>,
     ) {
         let claimed: HashSet<&S::Key> = flight.keys.iter().map(|woken| &woken.key).collect();
-        let served: HashSet<DemandId> = flight.demands.iter().map(|demand| demand.id).collect();
+        let in_round: HashSet<DemandId> = flight.demands.iter().map(|demand| demand.id).collect();
         let mut demands = self.desk.demands();
         let mut wakers = Vec::new();
         for (id, keys) in demands.impatient(flight.newest) {
-            let answered = if served.contains(&id) { &claimed } else { exhausted };
+            let answered = if in_round.contains(&id) { &claimed } else { exhausted };
             if keys.iter().all(|key| answered.contains(key)) {
                 wakers.extend(demands.assign(id, answer()).ok().flatten());
             }

@@ -63,23 +63,23 @@ impl<S: Source> Dispatcher<S> {
 
     /// One round for every demand that waits for the keys.
     fn begin_round(&mut self, causes: HashMap<S::Key, Cause>, now: Instant) {
-        let desk = self.desk.demands();
-        let demands = desk.waiting_under(causes.keys(), self.options.max_round);
-        let newest = desk.newest();
-        drop(desk);
-        let keys = self.begin_keys(causes, &demands);
+        let demands = self.desk.demands();
+        let waiting = demands.waiting_under(causes.keys(), self.options.max_round);
+        let newest = demands.newest();
+        drop(demands);
+        let keys = self.begin_keys(causes, &waiting);
         if !keys.is_empty() {
             self.note_causes(&keys, now);
-            self.start_round(keys, demands, newest);
+            self.start_round(keys, waiting, newest);
         }
     }
 
     /// A round for one demand alone, the next of those that were woken.
     fn begin_attempt(&mut self, now: Instant) {
-        let mut desk = self.desk.demands();
-        let next = desk.next_attempt();
-        let newest = desk.newest();
-        drop(desk);
+        let mut demands = self.desk.demands();
+        let next = demands.next_attempt();
+        let newest = demands.newest();
+        drop(demands);
         let Some((demand, cause)) = next else { return };
         let keys: Vec<_> = demand.keys.iter().filter_map(|key| self.begin_key(key, cause)).collect();
         if !keys.is_empty() {
@@ -170,7 +170,7 @@ impl<S: Source> Dispatcher<S> {
         demands: Vec<WaitingDemand<S::Key, S::Request>>,
         newest: DemandId,
     ) {
-        let round = Round { keys: keys.clone(), waiting: demands.clone() };
+        let round = Round { keys: keys.clone(), demands: demands.clone() };
         let (source, limit) = (Arc::clone(&self.source), self.options.round_timeout);
         let work = Box::pin(async move {
             let result = tokio::time::timeout(limit, source.claim(round)).await;
@@ -200,7 +200,7 @@ impl<S: Source> Dispatcher<S> {
         let change = self.poll_mode.round_ended(overall, now);
         self.poll_mode_changed(change, now);
         match end {
-            Ok(result) => self.settle_round(&flight, result, now),
+            Ok(result) => self.conclude_round(&flight, result, now),
             Err(RoundFailed) => self.put_back(&flight),
         }
         let mut demands = self.desk.demands();
@@ -208,7 +208,7 @@ impl<S: Source> Dispatcher<S> {
         demands.backed_off = self.backoffs.len();
     }
 
-    fn settle_round(&mut self, flight: &Flight<S>, result: RoundResult<S::Key, S::Lease>, now: Instant) {
+    fn conclude_round(&mut self, flight: &Flight<S>, result: RoundResult<S::Key, S::Lease>, now: Instant) {
         self.desk.demands().failing = false;
         let followed = as_set(&result.followed);
         self.set_dues(flight, &followed, result.dues);
@@ -232,13 +232,13 @@ impl<S: Source> Dispatcher<S> {
             if end(&mut self.watch, key, outcome) {
                 self.hub.report(Event::Missed { cause: *cause });
             }
-            self.settle_key(key, outcome, now);
+            self.conclude_key(key, outcome, now);
         }
         self.hand_out(&flight.demands, result.leases);
         self.answer_impatient(flight, &exhausted, || Answer::Nothing);
     }
 
-    fn settle_key(&mut self, key: &S::Key, outcome: Outcome, now: Instant) {
+    fn conclude_key(&mut self, key: &S::Key, outcome: Outcome, now: Instant) {
         match outcome {
             Outcome::Contended => {
                 self.hub.wake_after(key.clone(), DueSource::Announced, self.options.contended_pause);

@@ -134,7 +134,7 @@ impl Source for Store {
     async fn claim(&self, round: Round<Key, ()>) -> Result<RoundResult<Key, Row>, RoundFailed> {
         let keys: Vec<(Key, Cause)> = round.keys.iter().map(|woken| (woken.key, woken.cause)).collect();
         self.inside().rounds.push((now(), keys));
-        self.inside().round_sizes.push(round.waiting.len());
+        self.inside().round_sizes.push(round.demands.len());
         let result = self.inside().claim(&round);
         loop {
             let gone_on = self.1.notified();
@@ -170,7 +170,7 @@ impl Inside {
             }
         }
         let free = |key: &Key| round.keys.iter().any(|woken| woken.key == *key) && !self.held.contains(key);
-        for demand in &round.waiting {
+        for demand in &round.demands {
             let mut keys = demand.keys.iter().copied().filter(free);
             let key = keys.find(|key| self.ready.get(key).is_some_and(|rows| !rows.is_empty()));
             let row = key.and_then(|key| self.ready.get_mut(key)?.pop_front());

@@ -16,6 +16,21 @@
 -- whose cursor only moved past messages that no consumer gets (dead, expired), or a group that has
 -- more due than its consumers have room for. Every row has the number of messages that the whole
 -- statement sent to the dead letters.
+--
+-- Steps:
+--   slot       the slots, numbered for each group
+--   due        locks the cursors for slots of any partition,
+--   named      and those for slots of one partition
+--   placed     moves past what retention removed and what expired
+--   visible    up to where messages may go; whether the next one is poison
+--   available  how many messages that is
+--   shared     divides the batch of a consumer between its slots
+--   taken      how many of them the bytes allow
+--   decided    what is claimed, and where the cursor stands afterwards
+--   claimed    writes the cursors
+--   poisoned   messages that were claimed too often without an answer,
+--   buried     which are written to the dead letters
+--   answer     what was claimed, and the groups that have more due
 -- locks:  the claimed cursors, skipping locked ones; nothing else
 -- plan:   index scan using cursor_due
 -- fences: every claim has a new epoch and its consumer's nonce

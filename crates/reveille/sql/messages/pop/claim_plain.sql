@@ -13,8 +13,8 @@
 -- For all slots:
 --   $7 bytes       the most that one partition brings, unless its first segment alone has more
 --
--- Returns a row for each segment, with the columns of messages/pop/claim.sql. The commit does not
--- wait for the disk.
+-- Returns a row for each segment, with the columns of messages/pop/claim.sql, without `buried`. The
+-- commit does not wait for the disk.
 -- locks:  the claimed cursors, skipping locked ones; nothing else
 -- plan:   index scan using cursor_due
 -- fences: every claim has a new epoch and its consumer's nonce

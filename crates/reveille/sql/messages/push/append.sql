@@ -1,8 +1,8 @@
 -- Append a flush to the logs of its partitions.
 --
 -- The outbox, which holds what was pushed in callers' transactions:
---   $1  whether to look into it
---   $2  the queues it is looked into for
+--   $1  whether to decline if pushes are paused or the outbox has messages of $2
+--   $2  queues
 -- Partitions, ascending:
 --   $3  partition
 --   $4  how many messages it gets
@@ -40,9 +40,25 @@
 -- instead of 830 (decision 0021).
 --
 -- Partition rows are looked up from their newest version back and written where they lie, because
--- while a transaction elsewhere is held open all versions are there. A row that somebody wrote while
--- this waited for its lock does not lie where this saw it, and is written by its key. Worth it: after
--- a minute with such a transaction 0.73 of the throughput is left, instead of 0.17 (decision 0018).
+-- while a transaction elsewhere is held open all versions are there. A row that somebody wrote
+-- while this waited for its lock does not lie where this saw it, and is written by its key. Worth
+-- it: after a minute with such a transaction 0.73 of the throughput is left, instead of 0.17
+-- (decision 0018).
+--
+-- Steps:
+--   early         whether pushes are paused or the outbox has messages
+--   locked        locks the partition rows, and compares the growing keys with theirs
+--   all_locked    whether every partition is there
+--   random_keys   the keys to look up: those that do not grow,
+--   old_keys      and those that grow and are not greater than all before them
+--   judged        whether all keys are new; keeps the old ones if they are
+--   kept          keeps the random keys
+--   checked       refuses if another transaction kept one of them meanwhile
+--   closed_spans  writes the spans that are full
+--   moved         what each partition row becomes
+--   in_place      writes the partition rows where they lie,
+--   by_key        and those that do not lie there by their keys
+--   stored        writes the segments
 -- locks:  the partition rows, ascending; the dedup rows of the keys
 -- plan:   index scan backward using partition_row_partition
 with early as materialized (
@@ -145,7 +161,7 @@ with early as materialized (
 ), checked as materialized (
   select case
            when not judged.is_new then false
-           -- A key was kept by a transaction that does not hold the partition row: all of this is undone.
+           -- A key was kept by a transaction that does not hold the partition row: this is undone.
            when (select count(*) from kept) <> $21 then {schema}.refuse_duplicates()
            else true
          end as is_new
@@ -157,8 +173,8 @@ with early as materialized (
   from locked, checked
   where checked.is_new and locked.span_is_full
 ), moved as materialized (
-  -- What each partition row becomes. The span goes on with new keys, and stays as it is without; a full one
-  -- gives way to the next, which begins with new keys.
+  -- What each partition row becomes. The span goes on with new keys, and stays as it is without; a
+  -- full one gives way to the next, which begins with new keys.
   select locked.tid, locked.partition, locked.next_seq - 1 as before,
          locked.next_seq + locked.messages as next_seq,
          coalesce(locked.new_since, clock_timestamp()) as new_since,

@@ -1,6 +1,7 @@
 //! Renews the leases of the jobs that are held, and finds out which of them should stop.
 //!
-//! Jobs that are over within a third of their lease are never renewed.
+//! Between announced cancellations, jobs that are over within a quarter of their lease are never
+//! renewed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,8 +1,9 @@
 //! What one claim round claims for one demand.
 //!
 //! A [`Claim`] begins empty and open, with the targets that the round is about. The round adds the
-//! partitions that it leases for the demand. At the end of the round a claim is one of three:
-//! partitions for the consumer, an error for the consumer, or a request to resolve its names again.
+//! partitions that it leases for the demand. At the end of the round a claim is one of four:
+//! partitions for the consumer, an error for the consumer, a request to resolve its names again, or
+//! nothing, and the demand goes on waiting.
 //!
 //! Next: `slots`, with the two statements that claim; then [`super::rows`].
 

@@ -1,8 +1,8 @@
 //! Where a search begins to read ready partitions and partitions with new messages.
 //!
-//! One low-water mark for each group whose last search from the start read many entries. Before a
-//! mark can lie only what was committed more than a second after it was stamped; the next search
-//! from the start finds that, and the dispatcher makes one when the mark's rest is over.
+//! One low-water mark for each group whose last search from the start read many entries. Only work
+//! committed more than a second after its timestamp can lie before the mark. The next search from
+//! the start finds it, and the dispatcher makes one when the mark's rest is over.
 //!
 //! Next: [`crate::service::low_water`], the policy.
 
@@ -35,20 +35,21 @@ pub(super) struct Effort {
 
 #[derive(Debug, Clone, Copy)]
 struct Mark {
-    place: SystemTime,
+    /// Nothing was left that is due before this time.
+    empty_before: SystemTime,
     rest: Rest,
 }
 
 impl LowWater {
     /// Where a search begins that also reads the next due time.
     pub(super) fn search_from(&self, group: GroupId, now: Instant) -> SystemTime {
-        self.groups.get(&group).filter(|mark| !mark.rest.is_over(now)).map_or(START, |mark| mark.place)
+        self.groups.get(&group).filter(|mark| !mark.rest.is_over(now)).map_or(START, |mark| mark.empty_before)
     }
 
     /// Where a claim begins that reads nothing else. Its time is not measured, so it never begins
     /// at the start while there is a mark.
     pub(super) fn claim_from(&self, group: GroupId) -> SystemTime {
-        self.groups.get(&group).map_or(START, |mark| mark.place)
+        self.groups.get(&group).map_or(START, |mark| mark.empty_before)
     }
 
     /// How long until a search must read from the start.
@@ -57,11 +58,17 @@ impl LowWater {
         left.unwrap_or_default().max(Duration::from_millis(1))
     }
 
-    /// A search from the start has ended, and nothing is left before this place.
-    pub(super) fn searched_from_start(&mut self, group: GroupId, now: Instant, effort: Effort, place: SystemTime) {
+    /// A search from the start has ended, and nothing is left that is due before `empty_before`.
+    pub(super) fn searched_from_start(
+        &mut self,
+        group: GroupId,
+        now: Instant,
+        effort: Effort,
+        empty_before: SystemTime,
+    ) {
         if effort.entries > FEW && self.groups.len() < GROUPS_MAX {
             let rest = Rest::after(now, effort.took, REST_MAX);
-            self.groups.insert(group, Mark { place, rest });
+            self.groups.insert(group, Mark { empty_before, rest });
         } else {
             self.groups.remove(&group);
         }
@@ -74,13 +81,13 @@ mod tests {
 
     const GROUP: GroupId = GroupId(7);
 
-    fn place() -> SystemTime {
+    fn empty_before() -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(9)
     }
 
     fn after_a_search(entries: i64, took: Duration) -> (LowWater, Instant) {
         let (mut marks, now) = (LowWater::default(), Instant::now());
-        marks.searched_from_start(GROUP, now, Effort { entries, took }, place());
+        marks.searched_from_start(GROUP, now, Effort { entries, took }, empty_before());
         (marks, now)
     }
 
@@ -95,10 +102,10 @@ mod tests {
     fn after_a_long_search_the_next_begin_at_the_mark_for_a_while() {
         let (marks, now) = after_a_search(FEW + 1, Duration::from_millis(10));
 
-        assert_eq!(marks.search_from(GROUP, now + Duration::from_millis(199)), place());
+        assert_eq!(marks.search_from(GROUP, now + Duration::from_millis(199)), empty_before());
         assert_eq!(marks.full_search_in(GROUP, now), Duration::from_millis(200));
         assert_eq!(marks.search_from(GROUP, now + Duration::from_millis(200)), START);
-        assert_eq!(marks.claim_from(GROUP), place(), "a claim that is not timed does not begin at the start");
+        assert_eq!(marks.claim_from(GROUP), empty_before(), "a claim that is not timed does not begin at the start");
     }
 
     #[test]
@@ -112,7 +119,7 @@ mod tests {
     fn a_search_that_reads_little_again_is_the_end_of_the_mark() {
         let (mut marks, now) = after_a_search(FEW + 1, Duration::from_millis(10));
 
-        marks.searched_from_start(GROUP, now, Effort { entries: FEW, took: Duration::from_secs(1) }, place());
+        marks.searched_from_start(GROUP, now, Effort { entries: FEW, took: Duration::from_secs(1) }, empty_before());
 
         assert_eq!((marks.search_from(GROUP, now), marks.claim_from(GROUP)), (START, START));
     }

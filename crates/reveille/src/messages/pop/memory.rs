@@ -9,8 +9,8 @@
 //! ---------  ----------------------  -----------------------------  ----------------------------
 //! Search     by a search             found the queue not plain;     found the queue plain: to one
 //!                                    or nothing is known yet        of the others, as below
-//! Announced  announced partitions,   left no ready partition        left some ready: to Backlog;
-//!            by name                 unclaimed, in a plain queue    or when a search is due
+//! Announced  announced partitions,   read no ready partitions, or   left some ready: to Backlog;
+//!            by name                 left none, in a plain queue    or when a search is due
 //! Backlog    any ready partition;    read what is ready and left    left none: to Announced; or
 //!            it marks none ready     some of it, in a plain queue   when a search is due
 //! ```
@@ -103,8 +103,8 @@ impl Memory {
 
     /// Whether everything about the group was known when this stretch of its key began.
     pub(super) fn is_complete(&self, group: GroupId, stretch: Option<Stretch>) -> bool {
-        let known = self.groups.get(&group).and_then(|group| group.complete_in);
-        stretch.is_some() && stretch == known
+        let complete_in = self.groups.get(&group).and_then(|group| group.complete_in);
+        stretch.is_some() && stretch == complete_in
     }
 
     /// These queues are about to be searched.
@@ -129,14 +129,14 @@ impl Memory {
         if self.groups.len() > REMEMBERED_MAX {
             self.groups.clear();
         }
-        let known = self.groups.entry(group).or_default();
-        let plain = shown.plain.unwrap_or(known.mode != Mode::Search);
-        known.mode = match (plain, shown.left_ready) {
+        let group = self.groups.entry(group).or_default();
+        let plain = shown.plain.unwrap_or(group.mode != Mode::Search);
+        group.mode = match (plain, shown.left_ready) {
             (false, _) => Mode::Search,
             (true, true) => Mode::Backlog,
             (true, false) => Mode::Announced,
         };
-        known.complete_in = shown.complete_in.or(known.complete_in);
+        group.complete_in = shown.complete_in.or(group.complete_in);
     }
 
     /// From which due time on a search reads that also asks for the next due time.
@@ -154,9 +154,10 @@ impl Memory {
         self.low_water.full_search_in(group, std::time::Instant::now())
     }
 
-    /// A search from the start cost this much, and nothing is left that is due before `place`.
-    pub(super) fn searched_from_start(&mut self, group: GroupId, effort: Effort, place: SystemTime) {
-        self.low_water.searched_from_start(group, std::time::Instant::now(), effort, place);
+    /// A search from the start cost this much, and nothing is left that is due before
+    /// `empty_before`.
+    pub(super) fn searched_from_start(&mut self, group: GroupId, effort: Effort, empty_before: SystemTime) {
+        self.low_water.searched_from_start(group, std::time::Instant::now(), effort, empty_before);
     }
 }
 

@@ -16,6 +16,8 @@ use crate::messages::name::{GroupName, PartitionName, QueueName};
 const BATCH_MAX: u32 = 10_000;
 /// The most partitions one pop brings.
 const PARTITIONS_MAX: u32 = 1000;
+/// The longest wait. Longer ones, up to `Duration::MAX`, would overflow the clock.
+const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// A request for messages: from where, for which group, how many.
 #[derive(Debug, Clone)]
@@ -110,7 +112,7 @@ impl Pop {
 
     /// How long to wait for a message. Default: not at all; more than a day counts as a day.
     pub fn wait(mut self, time: Duration) -> Self {
-        self.wait = time;
+        self.wait = time.min(WAIT_MAX);
         self
     }
 }
@@ -139,5 +141,18 @@ impl Demand {
     /// For how many partitions there is room: at most one for each message.
     pub(super) fn slots(&self) -> usize {
         self.partitions.min(self.batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_a_day_of_waiting_counts_as_a_day() {
+        let queue = || "mail".parse::<QueueName>().unwrap();
+
+        assert_eq!(Pop::queue(queue()).wait(Duration::MAX).wait, WAIT_MAX);
+        assert_eq!(Pop::queue(queue()).wait(Duration::from_secs(5)).wait, Duration::from_secs(5));
     }
 }

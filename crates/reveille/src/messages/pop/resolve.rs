@@ -2,9 +2,10 @@
 //!
 //! Owns no state but the keys of namespaces and tasks (`spaces`). Creates nothing but the consumer
 //! group. A queue or partition that does not exist has a key too: the key is woken when a queue or
-//! partition is created, and then the names are resolved again. Promises that a pop runs no
-//! statement here if this process knows its names: also if it knows that they do not exist, or that
-//! nothing about the names of a namespace was announced since the last pop of it.
+//! partition is created, and then the names are resolved again.
+//!
+//! A pop runs no statement here if its keys are cached. Cached are also: that a queue or partition
+//! does not exist (until one is created), and the queues of a namespace (until any name changes).
 //!
 //! Next: [`super::round`].
 
@@ -37,21 +38,22 @@ impl Resolver {
         Self { context: Arc::clone(context), groups: Arc::clone(groups), spaces: Spaces::default() }
     }
 
-    /// The keys, if this process knows them already.
-    pub(super) fn known(&self, pop: &Pop) -> Option<Arc<[Key]>> {
+    /// The keys, if this process has them cached.
+    pub(super) fn cached_keys(&self, pop: &Pop) -> Option<Arc<[Key]>> {
         match &pop.scope {
             Scope::Queue(queue) => match self.groups.known(queue, &pop.group) {
-                Some(known) => Some([claim(known, None)].into()),
+                Some(subscriber) => Some([claim_key(subscriber, None)].into()),
                 None => self.absent(Key::Queue(queue.clone())),
             },
             Scope::Partition(queue, partition) => {
-                let Some(known) = self.groups.known(queue, &pop.group) else {
+                let Some(subscriber) = self.groups.known(queue, &pop.group) else {
                     return self.absent(Key::Queue(queue.clone()));
                 };
-                let entry = self.context.catalog.recall(queue, partition).filter(|entry| entry.queue == known.queue);
+                let entry =
+                    self.context.catalog.recall(queue, partition).filter(|entry| entry.queue == subscriber.queue);
                 match entry {
-                    Some(entry) => Some([claim(known, Some(entry.id))].into()),
-                    None => self.absent(Key::Partition(known.queue, partition.clone())),
+                    Some(entry) => Some([claim_key(subscriber, Some(entry.id))].into()),
+                    None => self.absent(Key::Partition(subscriber.queue, partition.clone())),
                 }
             }
             Scope::Space { namespace, task } => {
@@ -88,7 +90,7 @@ impl Resolver {
 
     async fn queue_key(&self, pop: &Pop, name: &QueueName) -> Result<Key, MessagesError> {
         Ok(match self.subscriber(pop, name).await? {
-            Some(known) => claim(known, None),
+            Some(subscriber) => claim_key(subscriber, None),
             None => Key::Queue(name.clone()),
         })
     }
@@ -99,11 +101,11 @@ impl Resolver {
         name: &QueueName,
         partition: &PartitionName,
     ) -> Result<Key, MessagesError> {
-        let Some(known) = self.subscriber(pop, name).await? else { return Ok(Key::Queue(name.clone())) };
+        let Some(subscriber) = self.subscriber(pop, name).await? else { return Ok(Key::Queue(name.clone())) };
         let MessagesContext { catalog, database, .. } = &*self.context;
-        let queue = NamedQueue { id: known.queue, name };
+        let queue = NamedQueue { id: subscriber.queue, name };
         match catalog.find_partition_of(database, queue, partition).await? {
-            Some(entry) => Ok(claim(known, Some(entry.id))),
+            Some(entry) => Ok(claim_key(subscriber, Some(entry.id))),
             None => self.absent_partition_key(pop, queue, partition).await,
         }
     }
@@ -134,16 +136,17 @@ impl Resolver {
         let MessagesContext { catalog, database, notifier, .. } = &*self.context;
         let names_version = notifier.names_version();
         let queues = catalog.spaces(database, namespace.map(AsRef::as_ref), task.map(AsRef::as_ref)).await?;
-        let mut known: Vec<QueueId> = queues.iter().map(|queue| queue.id).collect();
-        known.sort_unstable();
-        let space = Key::Space(Arc::new(Space { namespace: namespace.cloned(), task: task.cloned(), known }));
+        let mut seen_queues: Vec<QueueId> = queues.iter().map(|queue| queue.id).collect();
+        seen_queues.sort_unstable();
+        let space = Key::Space(Arc::new(Space { namespace: namespace.cloned(), task: task.cloned(), seen_queues }));
         let mut keys = Vec::with_capacity(queues.len() + 1);
         for queue in queues.iter().take(DispatcherOptions::MAX_KEYS - 1) {
-            let known = match self.groups.known(&queue.name, &pop.group).filter(|known| known.queue == queue.id) {
-                Some(known) => Some(known),
-                None => self.registered(pop, NamedQueue { id: queue.id, name: &queue.name }).await?,
-            };
-            keys.extend(known.map(|known| claim(known, None)));
+            let subscriber =
+                match self.groups.known(&queue.name, &pop.group).filter(|subscriber| subscriber.queue == queue.id) {
+                    Some(subscriber) => Some(subscriber),
+                    None => self.registered(pop, NamedQueue { id: queue.id, name: &queue.name }).await?,
+                };
+            keys.extend(subscriber.map(|subscriber| claim_key(subscriber, None)));
         }
         keys.push(space);
         let keys: Arc<[Key]> = keys.into();
@@ -152,8 +155,8 @@ impl Resolver {
     }
 
     async fn subscriber(&self, pop: &Pop, name: &QueueName) -> Result<Option<Subscriber>, MessagesError> {
-        if let Some(known) = self.groups.known(name, &pop.group) {
-            return Ok(Some(known));
+        if let Some(subscriber) = self.groups.known(name, &pop.group) {
+            return Ok(Some(subscriber));
         }
         let MessagesContext { catalog, database, .. } = &*self.context;
         let Some(queue) = catalog.queue(database, name).await? else { return Ok(None) };
@@ -169,6 +172,6 @@ impl Resolver {
     }
 }
 
-fn claim(known: Subscriber, partition: Option<PartitionId>) -> Key {
-    Key::Claim { queue: known.queue, group: known.group, partition }
+fn claim_key(subscriber: Subscriber, partition: Option<PartitionId>) -> Key {
+    Key::Claim { queue: subscriber.queue, group: subscriber.group, partition }
 }

@@ -1,9 +1,10 @@
 //! One claim round: claims messages for every demand that waits.
 //!
-//! A round has four steps; each serves the claims that the one before left without messages:
+//! A round has four steps. Each of the first three serves the claims that the ones before left
+//! without messages:
 //! 1. `announced`: claim where messages are known to be;
 //! 2. `ready`: mark new partitions ready, and claim ready ones;
-//! 3. `search`: the same for demands of namespaces and tasks;
+//! 3. `spaces`: the same for demands of namespaces and tasks;
 //! 4. `report`: report to the dispatcher what each key has, and to the memory what the round
 //!    showed.
 //!
@@ -17,7 +18,7 @@ mod announced;
 mod reach;
 mod ready;
 mod report;
-mod search;
+mod spaces;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,7 @@ use tokio_postgres::Row;
 use tracing::warn;
 
 use super::claim::{Claim, Target};
-use super::give_back::{self, LostClaims};
+use super::give_back::{self, Acked, SentClaims};
 use super::memory::Memory;
 use super::request::Demand;
 use super::resolve::names;
@@ -36,7 +37,7 @@ use crate::database::{Connection, Purpose};
 use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
 use crate::messages::group::Groups;
-use crate::messages::ids::PartitionId;
+use crate::messages::ids::{GroupId, LeaseId, PartitionId};
 use crate::messages::key::Key;
 use crate::messages::outbox;
 use crate::messages::settle::{Settlement, pass_whole};
@@ -65,6 +66,8 @@ struct ClaimRound<'r> {
     connection: &'r Connection,
     memory: &'r mut Memory,
     claims: Vec<Claim>,
+    /// What the claims acked by popping: to be put back if their consumers do not get it.
+    acked: Vec<Acked>,
     report: Report,
 }
 
@@ -114,24 +117,28 @@ impl PopSource {
                 .insert(self.context.database.connection(Purpose::Dedicated(super::CONNECTION_NAMES[0])).await?),
         };
         let keys: HashSet<&Key> = round.keys.iter().map(|woken| &woken.key).collect();
-        let claims = round.waiting.iter().enumerate().map(|(number, waiting)| Claim::new(number, waiting, &keys));
+        let claims = round.demands.iter().enumerate().map(|(number, demand)| Claim::new(number, demand, &keys));
         let (claims, report) = (claims.collect(), Report::of(&round.keys));
-        let mut claiming = ClaimRound { context: &self.context, connection, memory, claims, report };
+        let context = &self.context;
+        let mut claim_round = ClaimRound { context, connection, memory, claims, acked: Vec::new(), report };
 
-        claiming.check_names(&keys, round).await?;
-        let sent = claiming.claims.iter().filter(|claim| !claim.targets.is_empty());
-        let sent = LostClaims::new(&self.context, sent.map(|claim| claim.lease.0).collect());
-        if let Err(error) = claiming.claim().await {
-            give_back::put_back_acked(&self.context, claiming.claims);
+        claim_round.check_names(&keys, round).await?;
+        let nonces = claim_round.claims.iter().filter(|claim| !claim.targets.is_empty()).map(|claim| claim.lease.0);
+        let sent = SentClaims::new(context, nonces.collect());
+        if let Err(error) = claim_round.claim().await {
+            give_back::start_putting_back(context, claim_round.acked);
             return Err(error);
         }
-        let refused = claiming.claims.iter().filter(|claim| claim.is_refused());
-        sent.in_hand_but(refused.map(|claim| claim.lease.0).collect());
+        let refused = claim_round.claims.iter().filter(|claim| claim.is_refused());
+        let refused: HashSet<LeaseId> = refused.map(|claim| claim.lease).collect();
+        claim_round.acked.retain(|acked| refused.contains(&acked.claim));
+        give_back::start_putting_back(context, claim_round.acked);
+        sent.received_except(refused.into_iter().map(|lease| lease.0).collect());
 
-        self.groups.forget(&claiming.report.gone_groups());
+        self.groups.forget(&claim_round.report.gone_groups());
         let targets: Vec<Target> = keys.into_iter().filter_map(Target::of).collect();
-        let result = claiming.report.result(&targets, claiming.claims);
-        claiming.report.update(claiming.memory, &targets, &result.more);
+        let result = claim_round.report.result(&targets, claim_round.claims);
+        claim_round.report.update(claim_round.memory, &targets, &result.more);
         Ok(result)
     }
 
@@ -161,8 +168,8 @@ impl ClaimRound<'_> {
             self.context.notifier.new_names();
             changed = names::changed(self.connection, keys.iter().copied()).await?;
         }
-        for (claim, waiting) in self.claims.iter_mut().zip(&round.waiting) {
-            if waiting.keys.iter().any(|key| changed.keys.contains(key)) {
+        for (claim, demand) in self.claims.iter_mut().zip(&round.demands) {
+            if demand.keys.iter().any(|key| changed.keys.contains(key)) {
                 claim.names_changed();
             }
         }
@@ -170,10 +177,21 @@ impl ClaimRound<'_> {
         Ok(())
     }
 
-    /// Adds the claimed rows to their claims.
-    async fn take(&mut self, rows: &[Row]) -> Result<(), MessagesError> {
+    /// Notes what a claim acked by popping, before anything can end the round.
+    fn note_acked(&mut self, rows: &[Row]) {
+        for row in rows.iter().map(ClaimRow).filter(|row| row.is_leased()) {
+            if let Some(claim) = self.claims.get(row.claim()).filter(|claim| claim.demand.auto_ack) {
+                self.acked.push(row.acked(claim.lease));
+            }
+        }
+    }
+
+    /// Adds the claimed rows to their claims. Returns the groups whose cursors only moved past
+    /// messages that no consumer gets.
+    async fn take(&mut self, rows: &[Row]) -> Result<HashSet<GroupId>, MessagesError> {
+        let mut passed = HashSet::new();
         if rows.is_empty() {
-            return Ok(());
+            return Ok(passed);
         }
         let partitions: Vec<PartitionId> = rows.iter().map(|row| ClaimRow(row).partition()).collect();
         let entries = self.context.catalog.describe(&self.context.database, &partitions).await?;
@@ -182,7 +200,7 @@ impl ClaimRound<'_> {
                 continue; // the queue was deleted meanwhile, and its messages with it
             };
             if !row.is_leased() {
-                self.report.passed(row.group());
+                passed.insert(row.group());
                 continue;
             }
             let lease = (!claim.demand.auto_ack).then_some(claim.lease);
@@ -192,20 +210,23 @@ impl ClaimRound<'_> {
         }
         let leased = self.claims.iter().filter(|claim| !claim.demand.auto_ack);
         self.context.announce_lease_ends(leased.flat_map(|claim| &claim.partitions));
-        self.pass_empty_leases().await
+        passed.extend(self.pass_empty_leases().await?);
+        self.report.note_passed(&passed);
+        Ok(passed)
     }
 
     /// A lease that has only deleted messages brings a consumer nothing: it is acked here, and the
-    /// cursor moves on.
-    async fn pass_empty_leases(&mut self) -> Result<(), MessagesError> {
-        let mut empty = Vec::new();
+    /// cursor moves on. Returns the groups with such leases.
+    async fn pass_empty_leases(&mut self) -> Result<Vec<GroupId>, MessagesError> {
+        let (mut groups, mut empty) = (Vec::new(), Vec::new());
         for claim in self.claims.iter_mut().filter(|claim| !claim.is_refused()) {
             for lease in claim.partitions.extract_if(.., |lease| lease.messages.is_empty()) {
-                self.report.passed(lease.group_id);
+                groups.push(lease.group_id);
                 empty.push(Settlement::complete(&lease));
             }
         }
-        Ok(pass_whole(self.connection, &empty).await?)
+        pass_whole(self.connection, &empty).await?;
+        Ok(groups)
     }
 
     /// Notes when targets are due next. Returns the queues whose outbox must be moved before a

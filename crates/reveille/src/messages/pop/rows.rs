@@ -11,6 +11,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 use uuid::Uuid;
 
+use super::give_back::Acked;
 use crate::messages::catalog::PartitionEntry;
 use crate::messages::error::MessagesError;
 use crate::messages::ids::{GroupId, LeaseId, MessageId, PartitionId};
@@ -68,6 +69,12 @@ impl ClaimRow<'_> {
     /// If not, the cursor only moved past messages that no consumer gets.
     pub(super) fn is_leased(self) -> bool {
         self.0.get(column::LEASED)
+    }
+
+    /// What the claim acked of the partition, if it acks by popping.
+    pub(super) fn acked(self, claim: LeaseId) -> Acked {
+        let (start, through) = (self.0.get(column::START), self.0.get(column::THROUGH));
+        Acked { claim, group: self.group(), partition: self.partition(), start, through }
     }
 
     /// Adds this row to the leases of its claim: rows of a partition come one after the other.

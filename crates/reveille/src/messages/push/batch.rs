@@ -26,7 +26,8 @@ pub(super) struct Layout {
     others: Vec<Entry>,
 }
 
-/// Entries whose payloads are sealed alike: each has a partition, and none has a verdict.
+/// Entries whose payloads are sealed alike. Each has a partition; before the append, those in
+/// `entries` have no verdict.
 pub(super) struct PushBatch {
     /// Partition by partition, partitions ascending.
     entries: Vec<Entry>,
@@ -149,8 +150,8 @@ impl PushBatch {
         }
     }
 
-    /// What this process remembers of their queues is outdated: the entries need their partitions
-    /// again.
+    /// What this process remembers of their queues may be outdated: the entries need their
+    /// partitions again.
     pub(super) fn forget_partitions(&mut self, context: &MessagesContext) {
         for (queue, _) in self.partitions() {
             context.catalog.forget_queue(queue);

@@ -20,7 +20,7 @@ use crate::messages::ids::MessageId;
 use crate::messages::outbox;
 use crate::messages::statements::{APPEND, BUFFER, DUPLICATES, HAPPENED, LOCK_PARTITION_ROWS, PUSH_PAUSED};
 
-/// Appends the batch. Returns `false` if a partition or its queue was deleted.
+/// Appends the batch. Returns `false` if nothing was appended and the flush must plan again.
 pub(super) async fn append(
     context: &MessagesContext,
     connection: &mut Connection,
@@ -45,7 +45,7 @@ pub(super) async fn lock(transaction: &Transaction<'_>, partitions: &[i32]) -> R
 }
 
 /// Appends the entries that are neither stored nor duplicates, in a transaction that holds the
-/// partition rows. Returns whether it did.
+/// partition rows. Returns `false` if nothing was appended and the caller must plan again.
 pub(super) async fn append_in(transaction: &Transaction<'_>, batch: &mut PushBatch) -> Result<bool, DatabaseError> {
     outbox::move_into(transaction, &partition_ids(batch)).await?;
     if batch.is_doubtful() {

@@ -37,8 +37,9 @@ enum Appended {
     Stored,
     /// A transaction id was seen before: nothing was stored. A careful append finds out which.
     Seen,
-    /// What this process remembers of the partitions is outdated: nothing was stored.
-    Changed,
+    /// A partition or queue is gone or changed, the outbox holds earlier pushes, or pushes are
+    /// paused: nothing was stored.
+    Declined,
 }
 
 pub(in crate::messages) struct Flusher {
@@ -102,13 +103,13 @@ impl Flusher {
             } else if careful::append(&self.context, connection, batch).await? {
                 Appended::Stored
             } else {
-                Appended::Changed
+                Appended::Declined
             };
             wake(&self.context, &batch.stored_before());
             match appended {
                 Appended::Stored => wake(&self.context, &batch.partitions()),
                 Appended::Seen => self.be_careful(),
-                Appended::Changed => batch.forget_partitions(&self.context),
+                Appended::Declined => batch.forget_partitions(&self.context),
             }
         }
         Ok(())
@@ -135,7 +136,7 @@ async fn append(connection: &Connection, batch: &mut PushBatch) -> Result<Append
         return Ok(Appended::Seen);
     }
     if rows.is_empty() {
-        return Ok(Appended::Changed);
+        return Ok(Appended::Declined);
     }
     batch.stored(&rows);
     Ok(Appended::Stored)

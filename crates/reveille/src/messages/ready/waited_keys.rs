@@ -1,18 +1,21 @@
 //! The index of waited keys: finds the keys of this process that an announcement is about.
 //!
-//! Owns every key that a pop waits for or may come back for, within a bound, and the partitions
-//! that were announced to each group. Promises that an announcement finds every key which is waited
-//! for, or known to be empty. If there are more keys than fit, the index finds none, and an
-//! announcement wakes every key of the hub. Promises also that one more key costs the same however
-//! many there are: every pop adds its keys here, and pushes wait for the same lock. So keys are
-//! forgotten one by one, the least recently added first, and the hub forgets with each that it was
-//! empty.
+//! Owns every key that a pop waits for or may come back for, and the partitions that were announced
+//! to each group. Promises that an announcement finds every key which is waited for, or known to be
+//! empty. Promises also that one more key costs the same however many there are: every pop adds its
+//! keys here, and pushes wait for the same lock.
 //!
-//! Next: [`super::queue_keys`], the keys of one queue; [`super::announced`].
+//! Holds at most 100,000 keys. When it is full, the key added longest ago that no pop waits for is
+//! forgotten, and the hub forgets that it was empty. If no such key is found, the new key is left
+//! out, and until all waited keys fit again every announcement wakes the whole hub.
+//!
+//! Next: `room`, which makes room for one more key; [`super::queue_keys`], the keys of one queue;
+//! [`super::announced`].
+
+mod room;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
-use std::time::Duration;
 
 use hashlink::LinkedHashMap;
 use tokio::time::Instant;
@@ -22,16 +25,10 @@ use super::hint::About;
 use super::queue_keys::{QueueKeys, claim_key};
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::key::Key;
+use room::Overflow;
 
-/// With more keys than this the index finds none.
+/// At most so many keys are kept; see the header.
 const KEYS_MAX: usize = 100_000;
-/// A key that was just added is not yet waited for in the hub, so the hub cannot say whether a pop
-/// needs it. For so long the key is kept in any case.
-const KEPT_FOR: Duration = Duration::from_secs(10);
-/// How many waited keys are skipped in search of one that can be forgotten.
-const SKIPPED_MAX: usize = 64;
-/// How often the index tries to find room for all waited keys again after there were too many.
-const RECOVERY_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct WaitedKeys {
@@ -39,17 +36,9 @@ pub(super) struct WaitedKeys {
     keys: LinkedHashMap<Key, Instant, RandomState>,
     queues: HashMap<QueueId, QueueKeys>,
     /// Keys of queues that do not exist yet, and of namespaces and tasks.
-    names: HashSet<Key>,
+    unresolved: HashSet<Key>,
     /// Some keys that may be waited for found no room.
     overflow: Option<Overflow>,
-}
-
-#[derive(Debug)]
-struct Overflow {
-    /// When a key last found no room.
-    at: Instant,
-    /// When the index last tried to find room for all waited keys.
-    tried: Instant,
 }
 
 impl WaitedKeys {
@@ -68,70 +57,18 @@ impl WaitedKeys {
         }
     }
 
-    /// Whether it is time to find room for all waited keys. Not while a key that found no room may
-    /// be on its way to the hub: it would be missed.
-    pub(super) fn may_recover(&self) -> bool {
-        let now = Instant::now();
-        let due =
-            |it: &Overflow| now.duration_since(it.at) >= KEPT_FOR && now.duration_since(it.tried) >= RECOVERY_EVERY;
-        self.overflow.as_ref().is_some_and(due)
-    }
-
-    /// `waited` are all keys that are waited for, and the hub knows no others.
-    pub(super) fn recover(&mut self, waited: Vec<Key>, forget: impl Fn(&Key) -> bool) {
-        let now = Instant::now();
-        for key in waited {
-            if self.keys.contains_key(&key) {
-                continue;
-            }
-            if !self.make_room(now, &forget) {
-                if let Some(overflow) = &mut self.overflow {
-                    overflow.tried = now;
-                }
-                return;
-            }
-            self.insert(key, now);
-        }
-        self.overflow = None;
-    }
-
-    /// Whether there is room for one more key, if need be in the place of another.
-    fn make_room(&mut self, now: Instant, forget: &impl Fn(&Key) -> bool) -> bool {
-        if self.keys.len() < KEYS_MAX {
-            return true;
-        }
-        for _ in 0..SKIPPED_MAX {
-            let oldest = match self.keys.front() {
-                Some((key, added_at)) if now.duration_since(*added_at) >= KEPT_FOR => key.clone(),
-                _ => return false,
-            };
-            if forget(&oldest) {
-                self.remove(&oldest);
-                return true;
-            }
-            if let Some(added_at) = self.keys.to_back(&oldest) {
-                *added_at = now;
-            }
-        }
-        false
-    }
-
-    fn note_overflow(&mut self, now: Instant) {
-        self.overflow.get_or_insert(Overflow { at: now, tried: now }).at = now;
-    }
-
     fn insert(&mut self, key: Key, now: Instant) {
         if let Some(queue) = queue_of(&key) {
             self.queues.entry(queue).or_default().add(&key);
         } else {
-            self.names.insert(key.clone());
+            self.unresolved.insert(key.clone());
         }
         self.keys.insert(key, now);
     }
 
     fn remove(&mut self, key: &Key) {
         self.keys.remove(key);
-        self.names.remove(key);
+        self.unresolved.remove(key);
         let Some(queue) = queue_of(key) else { return };
         if self.queues.get_mut(&queue).is_some_and(|keys| keys.remove(key)) {
             self.queues.remove(&queue);
@@ -145,7 +82,7 @@ impl WaitedKeys {
         }
         Some(match about {
             About::Everything => return None,
-            About::Names => self.names.iter().cloned().collect(),
+            About::Names => self.unresolved.iter().cloned().collect(),
             About::Queue(queue) => self.of_queue(queue, |keys| {
                 let named = keys.named.iter().flat_map(|(partition, groups)| {
                     groups.iter().map(|group| claim_key(queue, *group, Some(*partition)))
@@ -176,18 +113,18 @@ impl WaitedKeys {
     /// Messages were pushed to these partitions.
     pub(super) fn note_pushed(&mut self, queue: QueueId, partitions: &[PartitionId]) {
         let Some(keys) = self.queues.get_mut(&queue) else { return };
-        for recent in keys.any.values_mut() {
+        for announced in keys.any.values_mut() {
             for partition in partitions {
-                recent.note(*partition);
+                announced.note(*partition);
             }
         }
     }
 
     /// A lease of the partition ended, and the group has more messages in it.
     pub(super) fn note_freed(&mut self, queue: QueueId, group: GroupId, partition: PartitionId) {
-        let recent = self.queues.get_mut(&queue).and_then(|keys| keys.any.get_mut(&group));
-        if let Some(recent) = recent {
-            recent.note(partition);
+        let announced = self.queues.get_mut(&queue).and_then(|keys| keys.any.get_mut(&group));
+        if let Some(announced) = announced {
+            announced.note(partition);
         }
     }
 
@@ -204,8 +141,8 @@ impl WaitedKeys {
     }
 
     pub(super) fn take_announced(&mut self, queue: QueueId, group: GroupId, most: usize) -> Announced {
-        let recent = self.queues.get_mut(&queue).and_then(|keys| keys.any.get_mut(&group));
-        recent.map(|recent| recent.take(most)).unwrap_or_default()
+        let announced = self.queues.get_mut(&queue).and_then(|keys| keys.any.get_mut(&group));
+        announced.map(|announced| announced.take(most)).unwrap_or_default()
     }
 }
 
@@ -219,6 +156,9 @@ fn queue_of(key: &Key) -> Option<QueueId> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::room::KEPT_FOR;
     use super::*;
     use crate::messages::ready::announced::REMEMBERED_MAX;
 

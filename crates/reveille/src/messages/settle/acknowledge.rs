@@ -6,7 +6,7 @@
 //! before a completed one that the call does not mention are completed with it. A lease is charged
 //! once for a call, however many of its messages failed.
 //!
-//! Next: [`super::work`], which sends the settlements.
+//! Next: [`super::Settler`], which sends the settlements; [`super::work`], which settles them.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

@@ -101,5 +101,5 @@ impl<'k> Question<'k> {
 /// Whether a namespace or task still has the queues that its key was made with.
 fn has_queues(key: &Key, row: &Row) -> bool {
     let queues: Vec<QueueId> = row.get::<_, Vec<i32>>("queues").into_iter().map(QueueId).collect();
-    matches!(key, Key::Space(space) if space.known == queues)
+    matches!(key, Key::Space(space) if space.seen_queues == queues)
 }

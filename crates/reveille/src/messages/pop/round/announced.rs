@@ -21,7 +21,7 @@ use crate::messages::ready::Announced;
 
 /// The slots to claim without a search.
 #[derive(Default)]
-struct DirectSlots {
+struct KnownSlots {
     /// For claims that want one partition and ack later: the statement for plain queues serves
     /// them.
     single: Slots,
@@ -42,17 +42,20 @@ struct AnnouncedToGroup {
 
 impl ClaimRound<'_> {
     pub(super) async fn claim_announced(&mut self) -> Result<(), MessagesError> {
-        let mut direct = self.direct_slots();
-        self.memory.claiming_announced(&direct.announced_queues);
+        let mut slots = self.known_slots();
+        self.memory.claiming_announced(&slots.announced_queues);
         let (single, general) = tokio::join!(
-            direct.single.claim_plain(self.connection, self.context),
-            direct.general.claim(self.connection, self.context),
+            slots.single.claim_plain(self.connection, self.context),
+            slots.general.claim(self.connection, self.context),
         );
+        for rows in [&single, &general].into_iter().flatten() {
+            self.note_acked(rows);
+        }
         let (single, general) = (single?, general?);
         self.take(&single).await?;
         self.take(&general).await?;
-        direct.cross_off(single.iter().chain(&general).map(ClaimRow));
-        for (group, announced) in direct.groups {
+        slots.cross_off(single.iter().chain(&general).map(ClaimRow));
+        for (group, announced) in slots.groups {
             let all_claimed = announced.unclaimed.is_empty() && !announced.forgotten;
             if all_claimed && self.memory.is_complete(group, self.report.stretch(group)) {
                 let left = if announced.more { LeftAnnounced::Some } else { LeftAnnounced::None };
@@ -62,28 +65,28 @@ impl ClaimRound<'_> {
         Ok(())
     }
 
-    fn direct_slots(&mut self) -> DirectSlots {
-        let (mut direct, now) = (DirectSlots::default(), Instant::now());
+    fn known_slots(&mut self) -> KnownSlots {
+        let (mut slots, now) = (KnownSlots::default(), Instant::now());
         for claim in self.claims.iter().filter(|claim| claim.waits()) {
             let [target @ Target { partition: None, queue, group }] = claim.targets[..] else { continue };
             let take_announced = |most| self.context.notifier.take_announced(queue, group, most);
             match self.memory.mode(target, now) {
-                Mode::Announced => direct.add_announced(claim, target, take_announced(claim.demand.slots())),
+                Mode::Announced => slots.add_announced(claim, target, take_announced(claim.demand.slots())),
                 // The announced partitions are ready already, or the next search marks them ready.
                 Mode::Backlog => {
                     take_announced(usize::MAX);
-                    direct.slots_of(claim).add_any(claim, group, self.memory.claim_from(group));
+                    slots.slots_of(claim).add_any(claim, group, self.memory.claim_from(group));
                     self.report.read_ready.insert(group);
                 }
                 // The search finds the announced partitions as well.
                 Mode::Search => _ = take_announced(usize::MAX),
             }
         }
-        direct
+        slots
     }
 }
 
-impl DirectSlots {
+impl KnownSlots {
     fn slots_of(&mut self, claim: &Claim) -> &mut Slots {
         let single = claim.demand.slots() == 1 && !claim.demand.auto_ack;
         if single { &mut self.single } else { &mut self.general }

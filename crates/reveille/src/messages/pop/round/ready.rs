@@ -5,7 +5,7 @@
 //! cursors only moved past messages that no consumer gets. A pop that does not wait must not return
 //! empty because of a deleted message.
 //!
-//! Next: [`super::search`], for claims with many targets.
+//! Next: [`super::spaces`], for claims with many targets.
 
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ const TRIES_MAX: usize = 8;
 impl ClaimRound<'_> {
     pub(super) async fn claim_ready(&mut self) -> Result<(), MessagesError> {
         for _ in 0..TRIES_MAX {
-            self.report.take_passed();
+            self.report.forget_passed();
             let outboxes = Box::pin(self.claim_ready_once()).await?;
             if !outboxes.is_empty() {
                 self.move_outbox(&outboxes).await?;
@@ -54,7 +54,9 @@ impl ClaimRound<'_> {
             named.claim(connection, context),
             reach.next_due(connection),
         );
-        // An error of another statement ends the round, but only after both claims were taken.
+        for rows in [&any, &named].into_iter().flatten() {
+            self.note_acked(rows);
+        }
         let (any, named) = (any?, named?);
         self.take(&any).await?;
         self.take(&named).await?;

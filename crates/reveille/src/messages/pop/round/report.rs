@@ -82,31 +82,29 @@ impl Report {
     /// Notes when targets are due next. Returns the queues whose outbox must be moved into the log
     /// before a claim that still waits may be reported empty.
     pub(super) fn note_next_due(&mut self, claims: &[Claim], next: Vec<NextDue>) -> Vec<String> {
-        let waiting = claims.iter().filter(|claim| claim.waits()).flat_map(|claim| &claim.targets);
-        let waiting: HashSet<QueueId> = waiting.map(|target| target.queue).collect();
+        let open_targets = claims.iter().filter(|claim| claim.waits()).flat_map(|claim| &claim.targets);
+        let open_queues: HashSet<QueueId> = open_targets.map(|target| target.queue).collect();
         let mut outboxes = BTreeSet::new();
         for mut next in next {
-            outboxes.extend(next.outbox.take().filter(|_| waiting.contains(&next.target.queue)));
+            outboxes.extend(next.outbox.take().filter(|_| open_queues.contains(&next.target.queue)));
             self.next.insert(next.target, next);
         }
         outboxes.into_iter().collect()
     }
 
-    pub(super) fn passed(&mut self, group: GroupId) {
-        self.passed.insert(group);
+    pub(super) fn note_passed(&mut self, groups: &HashSet<GroupId>) {
+        self.passed.extend(groups);
     }
 
     pub(super) fn has_passed(&self) -> bool {
         !self.passed.is_empty()
     }
 
-    /// The groups that passed messages so far. A caller that only wants to see which groups pass
-    /// some next puts them back.
-    pub(super) fn take_passed(&mut self) -> HashSet<GroupId> {
-        std::mem::take(&mut self.passed)
+    pub(super) fn forget_passed(&mut self) {
+        self.passed.clear();
     }
 
-    pub(super) fn passes(&self, target: Target) -> bool {
+    fn passes(&self, target: Target) -> bool {
         self.passed.contains(&target.group)
     }
 
@@ -121,7 +119,7 @@ impl Report {
 
     /// The report to the dispatcher.
     pub(super) fn result(&self, targets: &[Target], mut claims: Vec<Claim>) -> RoundResult<Key, Box<Claim>> {
-        let waiting = self.still_waiting(&mut claims);
+        let open_targets = self.open_targets(&mut claims);
         // Changed names are not empty: demands that found no room in this round wait for them too.
         let mut result = RoundResult { more: self.names_changed.iter().cloned().collect(), ..RoundResult::default() };
         for target in targets {
@@ -130,7 +128,7 @@ impl Report {
                 result.more.extend((left == LeftAnnounced::Some).then(|| target.key()));
                 continue;
             }
-            match self.state(*target, waiting.contains(target)) {
+            match self.state(*target, open_targets.contains(target)) {
                 KeyState::More => result.more.push(target.key()),
                 KeyState::Contended => result.contended.push(target.key()),
                 KeyState::DueIn(delay) => result.dues.push((target.key(), delay)),
@@ -144,22 +142,22 @@ impl Report {
 
     /// The targets of claims that got nothing. A claim whose group is gone resolves its names
     /// again.
-    fn still_waiting(&self, claims: &mut [Claim]) -> HashSet<Target> {
-        let mut waiting = HashSet::new();
+    fn open_targets(&self, claims: &mut [Claim]) -> HashSet<Target> {
+        let mut open_targets = HashSet::new();
         for claim in claims.iter_mut().filter(|claim| claim.waits()) {
-            waiting.extend(&claim.targets);
+            open_targets.extend(&claim.targets);
             if claim.targets.iter().any(|target| self.next.get(target).is_some_and(|next| !next.exists)) {
                 claim.names_changed();
             }
         }
-        waiting
+        open_targets
     }
 
-    fn state(&self, target: Target, waiting: bool) -> KeyState {
+    fn state(&self, target: Target, is_open: bool) -> KeyState {
         let next = self.next.get(&target);
         if next.is_some_and(|next| !next.exists)
             // Every claim was served, so the round did not read what is left.
-            || !waiting
+            || !is_open
             || self.untried.contains(&target)
             || self.more_to_mark.contains(&target.queue)
         {

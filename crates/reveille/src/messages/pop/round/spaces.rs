@@ -1,8 +1,8 @@
 //! Step three of a round: claims of namespaces and tasks, which have many targets at once.
 //!
-//! First it reads which targets are due. Then it claims there, for each claim at its best target
-//! first. A target where nothing was claimed is not tried again, unless its cursors only moved past
-//! messages that no consumer gets.
+//! First it marks new partitions ready and reads which targets are due. Then it claims there, for
+//! each claim the best target first. A target where nothing was claimed is not tried again, unless
+//! its cursors only moved past messages that no consumer gets.
 //!
 //! Next: [`super::report`].
 
@@ -29,15 +29,15 @@ impl ClaimRound<'_> {
             return Ok(());
         }
         self.find_due(&reach).await?;
-        let mut tried = Tried::new();
+        let mut tried_by_claim = Tried::new();
         for _ in 0..TRIES_MAX {
-            let slots = self.next_slots(&reach, &mut tried);
+            let slots = self.next_slots(&reach, &mut tried_by_claim);
             if slots.is_empty() {
                 break;
             }
-            self.claim_spaces(&slots, &mut tried).await?;
+            self.claim_spaces(&slots, &mut tried_by_claim).await?;
         }
-        self.note_untried(&tried);
+        self.note_untried(&tried_by_claim);
         let next = reach.next_due(self.connection).await?;
         self.note_next_due(&reach, next);
         Ok(())
@@ -61,13 +61,13 @@ impl ClaimRound<'_> {
     }
 
     /// Slots for each claim that still waits, at the best due target where it was not tried.
-    fn next_slots(&mut self, reach: &Reach, tried: &mut Tried) -> Slots {
+    fn next_slots(&mut self, reach: &Reach, tried_by_claim: &mut Tried) -> Slots {
         let mut slots = Slots::default();
         for claim in self.claims.iter().filter(|claim| is_wide(claim)) {
-            let tried = tried.entry(claim.number).or_default();
-            let due = |target: &&Target| self.report.is_due(**target) && !tried.contains(*target);
+            let tried_targets = tried_by_claim.entry(claim.number).or_default();
+            let due = |target: &&Target| self.report.is_due(**target) && !tried_targets.contains(*target);
             if let Some(target) = claim.targets.iter().find(due).copied() {
-                tried.insert(target);
+                tried_targets.insert(target);
                 slots.add_any(claim, target.group, reach.due_since(target));
                 self.report.read_ready.insert(target.group);
             }
@@ -75,26 +75,23 @@ impl ClaimRound<'_> {
         slots
     }
 
-    async fn claim_spaces(&mut self, slots: &Slots, tried: &mut Tried) -> Result<(), MessagesError> {
+    async fn claim_spaces(&mut self, slots: &Slots, tried_by_claim: &mut Tried) -> Result<(), MessagesError> {
         let rows = slots.claim(self.connection, self.context).await?;
-        let passed_before = self.report.take_passed();
-        let taken = self.take(&rows).await;
+        self.note_acked(&rows);
+        let passed = self.take(&rows).await?;
         // There may be a message behind those that were passed; a pop that does not wait must get
         // it.
-        for tried in tried.values_mut() {
-            tried.retain(|target| !self.report.passes(*target));
+        for tried_targets in tried_by_claim.values_mut() {
+            tried_targets.retain(|target| !passed.contains(&target.group));
         }
-        for group in passed_before {
-            self.report.passed(group);
-        }
-        taken
+        Ok(())
     }
 
-    fn note_untried(&mut self, tried: &Tried) {
+    fn note_untried(&mut self, tried_by_claim: &Tried) {
         for claim in self.claims.iter().filter(|claim| is_wide(claim)) {
-            let Some(tried) = tried.get(&claim.number) else { continue };
+            let Some(tried_targets) = tried_by_claim.get(&claim.number) else { continue };
             let due = claim.targets.iter().filter(|target| self.report.is_due(**target));
-            let untried: Vec<Target> = due.filter(|target| !tried.contains(*target)).copied().collect();
+            let untried: Vec<Target> = due.filter(|target| !tried_targets.contains(*target)).copied().collect();
             self.report.untried.extend(untried);
         }
     }

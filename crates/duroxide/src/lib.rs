@@ -19,6 +19,8 @@
 //! `activities`, `source` (who must be woken), `work_queue` (who gets it), `provider` (the contract),
 //! `admin`.
 
+#[cfg(doctest)]
+mod documents;
 mod error;
 mod glance;
 mod nul;

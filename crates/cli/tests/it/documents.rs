@@ -1,4 +1,6 @@
-//! The settings table of `docs/operate.md` tells the truth.
+//! The settings table of `docs/operate.md` tells the truth; `errors` checks `docs/errors.md`.
+
+mod errors;
 
 use std::collections::BTreeMap;
 
@@ -54,5 +56,20 @@ async fn every_finding_of_the_doctor_is_documented() {
     for finding in seen["findings"].as_array().unwrap() {
         let row = format!("| `{}` |", finding["name"].as_str().unwrap());
         assert!(document.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn every_metric_of_the_production_guide_exists() {
+    let read = |path: &str| std::fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (guide, page) = (read("docs/production.md"), read("crates/server/src/api/metrics.rs"));
+    let named = guide.split('`').map(|code| code.split('{').next().unwrap_or_default());
+    let is_plain = |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let metrics: Vec<&str> =
+        named.filter(is_plain).filter(|name| name.starts_with("reveille_") || name.ends_with("_total")).collect();
+
+    assert!(metrics.len() > 5, "{metrics:?}");
+    for metric in metrics {
+        assert!(page.contains(&format!("\"{metric}\"")), "docs/production.md names {metric}, which no server has");
     }
 }

@@ -62,7 +62,10 @@ fn the_documents_show_the_first_program_as_it_is() {
     let page = std::fs::read_to_string(root.join("../../docs/jobs.md")).expect("it is there");
 
     let (_, body) = program.split_once("//! ```\n\n").expect("it has a header");
-    assert!(page.contains(&format!("```rust,no_run\n{body}```\n")), "docs/jobs.md shows another program than this:\n{body}");
+    assert!(
+        page.contains(&format!("```rust,no_run\n{body}```\n")),
+        "docs/jobs.md shows another program than this:\n{body}"
+    );
 }
 
 #[tokio::test]

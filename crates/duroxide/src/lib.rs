@@ -19,6 +19,8 @@
 //! `activities`, `ready` (which keys to wake), `work_queue` (which fetch gets the item), `provider`
 //! (the contract), `admin`.
 
+#[cfg(doctest)]
+mod documents;
 mod error;
 mod glance;
 mod nul;

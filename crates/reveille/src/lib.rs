@@ -6,6 +6,8 @@
 mod batcher;
 pub mod database;
 mod doctor;
+#[cfg(doctest)]
+mod documents;
 #[doc(hidden)]
 pub mod exposition;
 pub mod jobs;

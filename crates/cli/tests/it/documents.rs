@@ -1,4 +1,6 @@
-//! The tables of `docs/operate.md` agree with the program.
+//! The tables of `docs/operate.md` agree with the program; `errors` checks `docs/errors.md`.
+
+mod errors;
 
 use std::collections::BTreeMap;
 
@@ -54,5 +56,20 @@ async fn every_finding_of_the_doctor_is_documented() {
     for finding in seen["findings"].as_array().unwrap() {
         let row = format!("| `{}` |", finding["name"].as_str().unwrap());
         assert!(document.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn every_metric_of_the_production_guide_exists() {
+    let read = |path: &str| std::fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (guide, page) = (read("docs/production.md"), read("crates/server/src/api/metrics.rs"));
+    let is_metric = |code: &&str| code.ends_with("_total") || code.contains("{state=");
+    let named = guide.split('`').filter(is_metric).map(|code| code.split('{').next().unwrap_or_default());
+    let is_plain = |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let metrics: Vec<&str> = named.filter(is_plain).collect();
+
+    assert!(metrics.len() > 5, "{metrics:?}");
+    for metric in metrics {
+        assert!(page.contains(&format!("\"{metric}\"")), "docs/production.md names {metric}, which no server has");
     }
 }

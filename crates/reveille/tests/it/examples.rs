@@ -62,7 +62,10 @@ fn the_documents_show_the_first_program_as_it_is() {
     let page = std::fs::read_to_string(root.join("../../docs/jobs.md")).expect("it is there");
 
     let (_, body) = program.split_once("//! ```\n\n").expect("it has a header");
-    assert!(page.contains(&format!("```rust\n{body}```\n")), "docs/jobs.md shows another program than this:\n{body}");
+    assert!(
+        page.contains(&format!("```rust,no_run\n{body}```\n")),
+        "docs/jobs.md shows another program than this:\n{body}"
+    );
 }
 
 #[tokio::test]
@@ -95,4 +98,23 @@ async fn the_example_of_an_order_and_its_receipt_has_both_or_neither() {
     let paid = output.lines().filter(|line| line.contains("is paid, and job")).count();
     let receipts = output.lines().filter(|line| line.starts_with("receipt for order")).count();
     assert!(paid > 0 && paid == receipts && output.contains("was not paid"), "{output}");
+}
+
+/// Documentation tests compile them (`src/documents.rs`, and that of `reveille-duroxide`); what
+/// needs a database is not run.
+#[test]
+fn every_program_in_the_documents_is_compiled() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &Path| std::fs::read_to_string(path).expect("it is there");
+    let compiled = ["crates/reveille", "crates/duroxide"].map(|at| read(&root.join(at).join("src/documents.rs")));
+    let pages = std::fs::read_dir(root.join("docs")).expect("it is there").map(|entry| entry.expect("it is").path());
+    let pages = pages.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+
+    for page in pages.chain([root.join("README.md")]) {
+        let (text, name) = (read(&page), page.strip_prefix(&root).expect("it is ours").display().to_string());
+        let is_listed = compiled.iter().any(|list| list.contains(&format!("/{name}\")")));
+        assert_eq!(text.contains("```rust"), is_listed, "{name}: pages with Rust, and no others, are in documents.rs");
+        let runs = text.lines().any(|line| line.starts_with("```rust") && line != "```rust,no_run");
+        assert!(!runs, "{name}: a program would run without a database: begin it with ```rust,no_run");
+    }
 }

@@ -89,7 +89,7 @@ fn prompt() -> Router<Arc<Context>> {
         .route("/metrics/prometheus", get(metrics::metrics))
 }
 
-/// Without this, a HEAD request would lease messages whose client never sees them.
+/// Without this, a `HEAD` request would lease messages whose client never sees them.
 async fn no_head() -> Problem {
     NO_METHOD
 }

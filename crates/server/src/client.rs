@@ -64,7 +64,7 @@ impl Client {
         (client.clone(), Socket { reading, client })
     }
 
-    /// Waits until the client has closed its connection, or only its sending side, which looks the
+    /// Waits until the client has closed its connection, or only its sending side, which is the
     /// same from here; or until it has sent more than is kept for it.
     pub(crate) async fn left(&self) {
         while self.stream().readable().await.is_ok() {

@@ -1,7 +1,7 @@
 //! A line of comment in Rust or SQL ends within 100 columns.
 //!
-//! rustfmt leaves comments alone, so they grow unnoticed. Lines that cannot be wrapped pass: rows of
-//! a table, and lines with an address.
+//! rustfmt leaves comments alone, so they grow unnoticed. Lines that cannot be wrapped pass: rows
+//! of a table, and lines with an address.
 
 use super::Fault;
 use crate::reading::layers::Layers;

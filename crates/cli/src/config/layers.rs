@@ -104,7 +104,7 @@ impl Effective {
             let Some((value, name)) = set else { continue };
             match value.into_string() {
                 Ok(text) => {
-                    (setting.text, setting.source) = (other_names::with_unit(&name, text), Source::Environment(name))
+                    (setting.text, setting.source) = (other_names::with_unit(&name, text), Source::Environment(name));
                 }
                 Err(_) => faults.add(format!("{name} in the environment is not UTF-8")),
             }

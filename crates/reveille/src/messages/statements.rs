@@ -74,7 +74,7 @@ statements! {
     CLAIM_PLAIN = "messages/pop/claim_plain.sql"
         (INT4_ARRAY, INT4_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, INT4_ARRAY, UUID_ARRAY, INT8);
     /// Mark new partitions ready.
-    MARK_READY = "messages/pop/mark_ready.sql" (INT4_ARRAY, TIMESTAMPTZ);
+    MARK_READY = "messages/pop/mark_queues_ready.sql" (INT4_ARRAY, TIMESTAMPTZ);
     /// When groups have something to claim next.
     DUES = "messages/pop/dues.sql" (INT4_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY);
     /// Names that mean something else now.

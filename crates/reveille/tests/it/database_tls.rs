@@ -108,7 +108,7 @@ async fn a_certificate_that_is_its_own_issuer_is_accepted_when_it_is_named() {
         match connected {
             Ok(database) => database.close().await,
             Err(error) => {
-                assert!(error.to_string().contains("for another name than elsewhere"), "{}", with_causes(&error))
+                assert!(error.to_string().contains("for another name than elsewhere"), "{}", with_causes(&error));
             }
         }
     }

@@ -20,7 +20,7 @@ async fn hold_snapshot(client: &Client) {
     client.batch_execute("begin isolation level repeatable read; select 1").await.unwrap();
 }
 
-/// The index of cursors is not unique: the table cursor_made keeps them single.
+/// The index of cursors is not unique: the table `cursor_made` keeps them single.
 #[tokio::test]
 async fn of_two_calls_that_mark_a_partition_ready_at_once_one_creates_the_cursor() {
     let it = Fixture::new().await;
@@ -163,8 +163,8 @@ async fn an_ack_counts_though_its_partition_is_marked_ready_meanwhile() {
     assert_eq!(texts(&pop_queue(&it.messages, "mail", 9).await), ["2"]);
 }
 
-/// mark_ready waits for a cursor that is claimed meanwhile, and marks the new version too: nothing
-/// else would.
+/// `mark_ready` waits for a cursor that is claimed meanwhile, and marks the new version too:
+/// nothing else would.
 #[tokio::test]
 async fn a_cursor_that_changes_while_it_is_marked_ready_is_marked_ready_all_the_same() {
     let it = Fixture::new().await;
@@ -186,7 +186,7 @@ async fn a_cursor_that_changes_while_it_is_marked_ready_is_marked_ready_all_the_
 }
 
 /// First while it locks, then while it writes. Whether the second is possible depends on the
-/// version of PostgreSQL: some give mark_ready the lock of the newer version, and then the other
+/// version of PostgreSQL: some give `mark_ready` the lock of the newer version, and then the other
 /// transaction waits for it.
 #[tokio::test]
 async fn a_cursor_that_changes_twice_while_it_is_marked_ready_is_left_to_the_next_call() {

@@ -141,7 +141,7 @@ impl Fixture {
     }
 }
 
-/// Cursors with undelivered messages that are not due, in partitions without new_since. The
+/// Cursors with undelivered messages that are not due, in partitions without `new_since`. The
 /// invariant is that there are none, in any snapshot.
 pub(crate) async fn stranded(client: &Client) -> i64 {
     let broken = "select count(*)

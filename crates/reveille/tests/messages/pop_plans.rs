@@ -88,7 +88,7 @@ async fn the_functions_that_claims_share_become_part_of_their_plans() {
     }
 }
 
-/// The same for mark_ready: its statements are inside a function, so it is run, and the rows it
+/// The same for `mark_ready`: its statements are inside a function, so it is run, and the rows it
 /// read are counted.
 #[tokio::test]
 async fn mark_ready_reads_partitions_with_new_messages_and_no_idle_ones() {

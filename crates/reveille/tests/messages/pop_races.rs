@@ -1,4 +1,4 @@
-//! Races between pushes, acks, registrations and mark_ready, each forced by a lock that the test
+//! Races between pushes, acks, registrations and `mark_ready`, each forced by a lock that the test
 //! holds.
 
 use std::sync::Arc;
@@ -100,8 +100,8 @@ async fn without_the_cursors_own_upto_the_last_ack_would_strand_a_message() {
     assert_eq!(left, 1);
 }
 
-/// mark_ready has read the partition rows; then a message is pushed to one of them. The ack of all
-/// messages before, which began earlier still, sees neither the push nor a mark at its cursor.
+/// `mark_ready` has read the partition rows; then a message is pushed to one of them. The ack of
+/// all messages before, which began earlier still, sees neither the push nor a mark at its cursor.
 async fn mark_ready_that_began_before_a_push(function: &str) -> (Fixture, i64) {
     let it = Fixture::new().await;
     push_to(&it.messages, "mail", "a", &["a1"]).await;
@@ -152,7 +152,7 @@ async fn mark_ready_keeps_new_since_of_a_partition_that_is_pushed_to_meanwhile()
     assert_eq!(rest, ["a2", "b1"]);
 }
 
-/// Without rule R2: new_since is cleared though the partition row has moved meanwhile.
+/// Without rule R2: `new_since` is cleared though the partition row has moved meanwhile.
 #[tokio::test]
 async fn without_a_second_check_of_the_partition_row_mark_ready_would_strand_a_message() {
     let (_it, left) = mark_ready_that_began_before_a_push("reveille.careless").await;
@@ -160,7 +160,7 @@ async fn without_a_second_check_of_the_partition_row_mark_ready_would_strand_a_m
     assert_eq!(left, 1);
 }
 
-/// A mark_ready that does not check the partition row again.
+/// A `mark_ready` that does not check the partition row again.
 async fn make_careless(client: &Client) {
     let text: String = client
         .query_one("select pg_get_functiondef('reveille.mark_ready(int[], timestamptz)'::regprocedure)", &[])

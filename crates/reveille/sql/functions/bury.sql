@@ -1,5 +1,5 @@
 -- Put one message of a partition into the dead letters of a group. Does nothing if the message is
--- gone.
+-- gone. A claim does the same for poisoned messages, in messages/pop/claim.sql: change both.
 -- locks: nothing
 create or replace function {schema}.bury(
   in_partition int, in_group int, in_queue int, in_seq bigint, in_failures int, in_deliveries int, in_error text

@@ -5,6 +5,13 @@
 -- began too early to see it. One statement does it, so that a sweep which moves keys from the log
 -- to the runs is seen as a whole. Tables are read row by row in lateral joins: a plan that joins
 -- them whole would be good while they are small, and would be kept.
+--
+-- Steps:
+--   held      the partitions, their open span and since when keys count
+--   searched  the keys that may have been seen: none greater than all before them
+--   spans     the part of the log where each of them lies, if it lies there
+--   logged    the ids in those parts of the log
+--   found     the keys that are among these ids, or in the runs
 -- locks: nothing
 create or replace function {schema}.growing_seen(in_partitions int[], in_keys uuid[])
 returns table (partition int, key uuid, id uuid)
@@ -15,8 +22,8 @@ as $reveille$
 begin
   return query
   with held as materialized (
-    select given.partition, partition_row.key_high, partition_row.span_from, partition_row.span_to, partition_row.span_low, partition_row.span_high,
-           pg_catalog.clock_timestamp() - queue.dedup_window as since
+    select given.partition, partition_row.key_high, partition_row.span_from, partition_row.span_to,
+           partition_row.span_low, partition_row.span_high, pg_catalog.clock_timestamp() - queue.dedup_window as since
     from (select distinct place from pg_catalog.unnest(in_partitions) as place) as given (partition)
     cross join lateral (
       -- From the newest version back, as partition_row_of.
@@ -29,64 +36,66 @@ begin
     ) as partition_row
     join {schema}.queue on queue.id = partition_row.queue
     where partition_row.partition = given.partition
-  ), asked as materialized (
+  ), searched as materialized (
     select held.*, given.key, given.key::text as name
     from unnest(in_partitions, in_keys) as given (partition, key)
     join held on held.partition = given.partition
-    -- A greater key is new.
+    -- A key greater than all before it is new.
     where given.key <= held.key_high
-  ), stretch as materialized (
-    select asked.partition, asked.since, span.first_seq, span.last_seq, pg_catalog.array_agg(asked.name) as names
-    from asked
+  ), spans as materialized (
+    select searched.partition, searched.since, span.first_seq, span.last_seq, pg_catalog.array_agg(searched.name) as names
+    from searched
     cross join lateral (
-      select asked.span_from as first_seq, asked.span_to as last_seq
-      where asked.key between asked.span_low and asked.span_high
+      -- The open span is in the partition row, closed ones are rows of dedup_span.
+      select searched.span_from as first_seq, searched.span_to as last_seq
+      where searched.key between searched.span_low and searched.span_high
       union all
       select closed.first_seq, closed.last_seq
       from (
         select *
         from {schema}.dedup_span
-        where dedup_span.partition = asked.partition and dedup_span.high >= asked.key
+        where dedup_span.partition = searched.partition and dedup_span.high >= searched.key
         order by dedup_span.high
         limit 1
       ) as closed
-      where closed.low <= asked.key
+      where closed.low <= searched.key
     ) as span
-    group by asked.partition, asked.since, span.first_seq, span.last_seq
+    group by searched.partition, searched.since, span.first_seq, span.last_seq
   ), logged as materialized (
-    select stretch.partition, item.id, item.name
-    from stretch
+    select spans.partition, item.id, item.name
+    from spans
     cross join lateral (
       select segment.ids, segment.transaction_ids
       from {schema}.segment
-      where segment.partition = stretch.partition
-        and segment.last_seq between stretch.first_seq and stretch.last_seq
+      where segment.partition = spans.partition
+        and segment.last_seq between spans.first_seq and spans.last_seq
         -- A redriven message is a copy: its transaction id belongs to the first push.
         and segment.only_grp is null
-        and segment.at > stretch.since
+        and segment.at > spans.since
         -- With more names than this, `&&` costs more than it saves.
-        and (pg_catalog.cardinality(stretch.names) > 8 or segment.transaction_ids && stretch.names)
+        and (pg_catalog.cardinality(spans.names) > 8 or segment.transaction_ids && spans.names)
       offset 0
     ) as segment
     cross join lateral unnest(segment.ids, segment.transaction_ids) as item (id, name)
   )
   select distinct on (found.partition, found.key) found.partition, found.key, found.id
   from (
-    select asked.partition, asked.key, logged.id
+    select searched.partition, searched.key, logged.id
     from logged
-    join asked on asked.partition = logged.partition and asked.name = logged.name
+    join searched on searched.partition = logged.partition and searched.name = logged.name
     union all
-    select asked.partition, asked.key, run.ids[coalesce(pg_catalog.array_position(run.keys, asked.key), 1)]
-    from asked
+    -- A run of one key has no array: its only id is the first.
+    select searched.partition, searched.key, run.ids[coalesce(pg_catalog.array_position(run.keys, searched.key), 1)]
+    from searched
     cross join lateral (
       select dedup_run.keys, dedup_run.ids
       from {schema}.dedup_run
-      where dedup_run.partition = asked.partition
-        and dedup_run.high >= asked.key
-        and dedup_run.high <= {schema}.dedup_reach(asked.key)
-        and dedup_run.low <= asked.key
+      where dedup_run.partition = searched.partition
+        and dedup_run.high >= searched.key
+        and dedup_run.high <= {schema}.dedup_reach(searched.key)
+        and dedup_run.low <= searched.key
         and dedup_run.until > pg_catalog.clock_timestamp()
-        and asked.key = any (coalesce(dedup_run.keys, array[dedup_run.high]))
+        and searched.key = any (coalesce(dedup_run.keys, array[dedup_run.high]))
       offset 0
     ) as run
   ) as found

@@ -17,6 +17,16 @@
 -- more due than its consumers have room for. Every row has the number of messages that the whole
 -- statement sent to the dead letters.
 --
+-- Positions of a cursor in its partition, each the sequence of a message, in this order:
+--   committed   where it stands
+--   passed      past what retention removed and what expired
+--   start       past the poisoned message too, if there is one: the claim takes what follows
+--   through     the last message that is claimed, `take` messages after start
+--   visible_to  the last message that may be claimed now; a poisoned one may lie beyond
+--   newest      the last message there is
+-- `settled_to` is where the cursor stands afterwards: at start, or at through if the messages are
+-- acked by being claimed. `upto` is how far it has been marked ready.
+--
 -- Steps:
 --   slot       the slots, numbered for each group
 --   due        locks the cursors for slots of any partition,
@@ -47,15 +57,15 @@ with slot as materialized (
     select held.*, row_number() over (partition by held.grp order by held.due_at) as place
     from (
       select slot.grp, count(*) as slots, min(slot.since) as since from slot where slot.named is null group by slot.grp
-    ) as asking
-    join {schema}.consumer_group on consumer_group.id = asking.grp
+    ) as wanting
+    join {schema}.consumer_group on consumer_group.id = wanting.grp
     join {schema}.queue on queue.id = consumer_group.queue
     cross join lateral (
       select cursor.ctid as tid, cursor.*
       from {schema}.cursor
-      where cursor.grp = asking.grp and cursor.due_at >= asking.since and cursor.due_at <= statement_timestamp()
+      where cursor.grp = wanting.grp and cursor.due_at >= wanting.since and cursor.due_at <= statement_timestamp()
       order by cursor.due_at
-      limit asking.slots
+      limit wanting.slots
       for update skip locked
     ) as held
     where not queue.paused
@@ -77,7 +87,6 @@ with slot as materialized (
     for update skip locked
   ) as held
 ), placed as materialized (
-  -- `passed` is where the cursor stands once it has moved past retired and expired messages.
   select candidate.*, partition_row.queue, partition_row.next_seq - 1 as newest, partition_row.last_at,
          queue.lease, queue.delay, queue.window_buffer, queue.paused, queue.dead_letters, queue.max_deliveries,
          greatest(
@@ -92,7 +101,10 @@ with slot as materialized (
              order by segment.last_seq
              limit 1
            ) end,
-           case when queue.ttl > '0' and partition_row.last_at <= statement_timestamp() - queue.ttl then partition_row.next_seq - 1 end
+           case
+            when queue.ttl > '0' and partition_row.last_at <= statement_timestamp() - queue.ttl
+              then partition_row.next_seq - 1
+          end
          ) as passed
   from (select * from due union all select * from named) as candidate
   cross join lateral {schema}.partition_row_of(candidate.partition) as partition_row
@@ -133,6 +145,7 @@ with slot as materialized (
   from placed
 ), available as (
   select visible.*,
+         -- A poisoned message is the one after `passed`.
          visible.passed + visible.poison::int as start,
          case
            -- A message that was claimed before without an answer is delivered alone, so that one
@@ -158,8 +171,6 @@ with slot as materialized (
   from shared
   cross join lateral {schema}.lease_end(shared.partition, shared.start, shared.share, $8::bigint) as ending
 ), decided as materialized (
-  -- `settled_to` is where the cursor stands afterwards: past messages that no consumer gets, and
-  -- past messages that are acked by being claimed.
   select taken.*,
          taken.take > 0 and not taken.auto as leases,
          taken.start + case when taken.auto then taken.take else 0 end as settled_to
@@ -171,13 +182,22 @@ with slot as materialized (
       upto = greatest(cursor.upto, decided.newest),
       failures = case when decided.settled_to > decided.committed then 0 else cursor.failures end,
       deliveries = case when decided.settled_to > decided.committed then 0 else cursor.deliveries end + decided.leases::int,
+      -- When the partition is due next; the first that holds:
+      --   it is leased by this claim         when that lease ends
+      --   it is still leased                 when that lease ends
+      --   no message is left                 never
+      --   more may go, and some went         now: it goes to the end of the line
+      --   more may go, and none went         as before: it keeps its place in the line
+      --   there is a pause                   as before
+      --   the window is open                 when it closes
+      --   messages are delayed               when the first of them is old enough
+      --   otherwise                          now
       due_at = case
         when decided.leases then statement_timestamp() + decided.lease
         when decided.lease_until > statement_timestamp() then decided.lease_until
         -- Never cleared while this cursor, on the row we hold, was marked ready for more: rule R3
         -- of docs/messages.md.
         when greatest(cursor.upto, decided.newest) <= decided.settled_to then null
-        -- Partitions that were served go to the end of the line.
         when decided.visible_to > decided.settled_to and decided.take > 0 then statement_timestamp()
         when decided.visible_to > decided.settled_to or decided.paused then coalesce(cursor.due_at, statement_timestamp())
         when decided.window_buffer > '0' and decided.last_at + decided.window_buffer > statement_timestamp()
@@ -212,6 +232,7 @@ with slot as materialized (
   -- claims to find that out.
   select decided.* from decided where decided.poison and decided.dead_letters
 ), buried as (
+  -- The row that the function bury writes for one message: change both.
   insert into {schema}.dead_letter
     (queue, partition, grp, seq, message_id, transaction_id, trace_id, producer, key_id, payload, pushed_at, failures,
      deliveries, error)

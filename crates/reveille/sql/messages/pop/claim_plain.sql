@@ -28,20 +28,20 @@ with slot as materialized (
   -- The n-th due partition of a group goes to its n-th slot.
   select slot.consumer, slot.batch, slot.nonce, ranked.tid, ranked.grp, ranked.partition, ranked.committed
   from (
-    select asking.grp, held.tid, held.partition, held.committed,
-           row_number() over (partition by asking.grp order by held.due_at) as place
+    select wanting.grp, held.tid, held.partition, held.committed,
+           row_number() over (partition by wanting.grp order by held.due_at) as place
     from (
       select slot.grp, count(*) as slots, min(slot.since) as since from slot where slot.named is null group by slot.grp
-    ) as asking
+    ) as wanting
     cross join lateral (
       select cursor.ctid as tid, cursor.partition, cursor.committed, cursor.due_at
       from {schema}.cursor
-      where cursor.grp = asking.grp
-        and cursor.due_at >= asking.since
+      where cursor.grp = wanting.grp
+        and cursor.due_at >= wanting.since
         and cursor.due_at <= statement_timestamp()
         and cursor.deliveries = 0
       order by cursor.due_at
-      limit asking.slots
+      limit wanting.slots
       for update skip locked
     ) as held
   ) as ranked

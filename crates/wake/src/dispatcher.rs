@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use tokio::sync::watch as channel;
 
-pub use handle::DispatcherHandle;
+pub use handle::{DispatcherHandle, KeyCounts};
 pub use options::{DispatcherOptions, Policy};
 use round::Flight;
 

@@ -1,8 +1,9 @@
 //! Who waits for what, and which keys were woken.
 //!
-//! Owns the waiters and the due times of one process. Promises that from the moment a key is armed
-//! no wake is lost, whatever is dropped, cancelled or fails; that no due time wakes early; and that
-//! wakes cost no memory. Knows no database: its callers decide what to wake, and claim.
+//! Owns the waiters and the due times of one service in one process. Promises that from the moment
+//! a key is armed no wake is lost, whatever is dropped, cancelled or fails; that no due time wakes
+//! early; and that wakes cost no memory. Knows no database: its callers decide what to wake, and
+//! claim.
 //!
 //! Next: [`Watch`] for a dispatcher that waits for many keys, [`Armed`] for a loop that waits for
 //! one.

@@ -155,7 +155,7 @@ mod observe;
 pub use backoff::{Backoff, BackoffOptions};
 pub use cause::Cause;
 pub use demand::{Answer, DemandId, Patience, Ticket};
-pub use dispatcher::{Dispatcher, DispatcherHandle, DispatcherOptions, Policy};
+pub use dispatcher::{Dispatcher, DispatcherHandle, DispatcherOptions, KeyCounts, Policy};
 pub use dues::{DueSource, Dues, Fired};
 pub use hub::{Armed, Claim, Hub, HubOptions, Key, Runner, Stretch, Waited, Watch, WokenKey};
 pub use link::{Link, LinkState};

@@ -35,7 +35,7 @@ impl FallbackCause {
         match self {
             Self::Started => "started",
             Self::LinkLost => "link_lost",
-            Self::RoundFailed => "look_failed",
+            Self::RoundFailed => "round_failed",
             Self::Undelivered => "undelivered",
             Self::Notified => "notified",
             Self::DueCame => "due_came",

@@ -103,16 +103,16 @@ pub struct RoundResult<K, L> {
     /// Keys for which the source checked only the announced places and skipped the full search.
     /// Their due times stay as they are, and if such a key is among `more`, the source knows where
     /// the rest is.
-    pub followed: Vec<K>,
+    pub announced_only: Vec<K>,
     /// After what time each key becomes due next, by the clock of the database. A key of the round
-    /// listed neither here nor in `followed` has no due time.
+    /// listed neither here nor in `announced_only` has no due time.
     pub dues: Vec<(K, Duration)>,
 }
 
 impl<K, L> Default for RoundResult<K, L> {
     fn default() -> Self {
-        let (more, contended, followed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { leases: Vec::new(), more, contended, followed, dues: Vec::new() }
+        let (more, contended, announced_only) = (Vec::new(), Vec::new(), Vec::new());
+        Self { leases: Vec::new(), more, contended, announced_only, dues: Vec::new() }
     }
 }
 

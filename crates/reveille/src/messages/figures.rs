@@ -43,15 +43,15 @@ impl Messages {
     /// The figures of this process. Runs no query.
     pub fn figures(&self) -> MessagesFigures {
         let parts = &self.parts;
-        let (waiting, (keys, keys_in_flight, keys_backed_off), poll_mode) = parts.popper.figures();
+        let pops = parts.popper.figures();
         let mut batchers = parts.pusher.figures();
         batchers.push(parts.settler.figures());
         MessagesFigures {
-            waiting,
-            keys,
-            keys_in_flight,
-            keys_backed_off,
-            poll_mode,
+            waiting: pops.waiting,
+            keys: pops.keys.demanded,
+            keys_in_flight: pops.keys.in_flight,
+            keys_backed_off: pops.keys.backed_off,
+            poll_mode: pops.poll_mode,
             link: parts.context.database.link(),
             batchers,
             unfenced_acknowledgements: self.unfenced_acknowledgements(),

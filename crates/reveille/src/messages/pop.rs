@@ -2,8 +2,9 @@
 //!
 //! Owns the dispatcher of the queues. Promises that one claim round serves all waiting pops; that a
 //! waiting pop runs no query; that a consumer which goes away keeps no lease; and that a claim
-//! whose answer was lost is released at once. Creates neither queues nor partitions: a pop of a
-//! queue that does not exist waits until it does.
+//! whose answer was lost is released at once. A pop of a queue that does not exist waits until it
+//! does. It creates nothing but its group, with one exception: a claim round moves the pushes of
+//! callers' transactions out of the outbox, and so creates the queues and partitions these name.
 //!
 //! Next: `resolve` (names to keys), `round` (keys to claims), `rows` (rows to messages), then
 //! [`super::settle`].
@@ -20,7 +21,7 @@ mod rows;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reveille_wake::{Answer, DispatcherHandle, DispatcherOptions, Patience, PollMode, Runner};
+use reveille_wake::{Answer, DispatcherHandle, DispatcherOptions, KeyCounts, Patience, PollMode, Runner};
 use tokio::sync::Semaphore;
 
 use super::Messages;
@@ -41,7 +42,6 @@ use round::PopSource;
 pub(super) const CONNECTION_NAMES: [&str; 1] = ["pop"];
 /// How often one pop resolves its names again before it pauses.
 const RESOLVED_IN_A_ROW_MAX: u32 = 16;
-/// How long the pause is.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(20);
 /// How many pops may resolve names at once; the others wait in line.
 const RESOLVING_MAX: usize = 64;
@@ -87,7 +87,7 @@ impl Popper {
     async fn pop(&self, pop: &Pop) -> Result<Option<Batch>, MessagesError> {
         let until = Instant::now().checked_add(pop.wait).filter(|_| !pop.wait.is_zero());
         let handle = self.handle();
-        let mut resolved_again = 0;
+        let mut retries = Retries::default();
         loop {
             let keys = match self.resolver.cached_keys(pop) {
                 Some(keys) => keys,
@@ -106,12 +106,11 @@ impl Popper {
                 Answer::Refused(refused) => return Err(overloaded(refused)),
                 Answer::Closed => return Err(MessagesError::Closed),
             }
-            resolved_again += 1;
-            if resolved_again % RESOLVED_IN_A_ROW_MAX == 0 {
+            if let Some(pause) = retries.pause() {
                 if until.is_none() {
                     return Ok(None);
                 }
-                tokio::time::sleep(RESOLVE_PAUSE).await;
+                tokio::time::sleep(pause).await;
             }
         }
     }
@@ -130,12 +129,13 @@ impl Popper {
         resolving.await.unwrap_or(Err(MessagesError::Closed))
     }
 
-    /// How many pops wait; how many keys they wait under, how many of these are in flight, and how
-    /// many backed off; and the poll mode. In a process that never popped nothing waits.
-    pub(super) fn figures(&self) -> (usize, (usize, usize, usize), PollMode) {
+    /// In a process that never popped nothing waits.
+    pub(super) fn figures(&self) -> PopFigures {
         match self.claims.started() {
-            Some(handle) => (handle.demands(), handle.keys(), handle.poll_mode()),
-            None => (0, (0, 0, 0), PollMode::Long),
+            Some(handle) => {
+                PopFigures { waiting: handle.demands(), keys: handle.keys(), poll_mode: handle.poll_mode() }
+            }
+            None => PopFigures { waiting: 0, keys: KeyCounts::default(), poll_mode: PollMode::Long },
         }
     }
 
@@ -145,6 +145,27 @@ impl Popper {
             let dispatcher = DispatcherOptions::default().max_demands(options.waiters_max);
             (Arc::clone(&self.source), dispatcher.poll_mode(options.poll_mode).backoff(options.backoff))
         })
+    }
+}
+
+/// The pops of a process that wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PopFigures {
+    pub(super) waiting: usize,
+    pub(super) keys: KeyCounts,
+    pub(super) poll_mode: PollMode,
+}
+
+/// How often a pop has resolved its names again.
+#[derive(Debug, Default)]
+struct Retries(u32);
+
+impl Retries {
+    /// Counts one more. After so many in a row it answers with the pause that is due: names that
+    /// change all the time must not keep a connection busy.
+    fn pause(&mut self) -> Option<Duration> {
+        self.0 += 1;
+        self.0.is_multiple_of(RESOLVED_IN_A_ROW_MAX).then_some(RESOLVE_PAUSE)
     }
 }
 

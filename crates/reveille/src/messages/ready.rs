@@ -7,9 +7,7 @@
 //!
 //! Next: [`source`], which wakes the keys that an announcement is about; then [`super::pop`].
 
-mod announced;
 mod hint;
-mod queue_keys;
 mod source;
 mod waited_keys;
 
@@ -23,9 +21,9 @@ use super::key::Key;
 use super::options::MessagesOptions;
 use crate::node::WorkSource;
 use crate::service::{Context, Notifier};
-pub(super) use announced::Announced;
 use hint::About;
 pub(super) use source::MessageSource;
+pub(super) use waited_keys::Announced;
 
 /// A push to more partitions than this is announced as a push to the queue.
 const PARTITIONS_NAMED_MAX: usize = 8;

@@ -18,6 +18,18 @@ use crate::poll_mode::PollMode;
 use crate::refused::Refused;
 use crate::source::Source;
 
+/// The keys of a dispatcher, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyCounts {
+    /// Keys that have demands.
+    pub demanded: usize,
+    /// Keys in the claim round under way.
+    pub in_flight: usize,
+    /// Keys that fallback polling leaves alone for now, because they were found empty.
+    pub backed_off: usize,
+}
+
 /// Makes demands of a running dispatcher. Clones are of the same dispatcher.
 pub struct DispatcherHandle<S: Source> {
     desk: Arc<Desk<S>>,
@@ -67,11 +79,10 @@ impl<S: Source> DispatcherHandle<S> {
         self.hub.link()
     }
 
-    /// How many keys have demands, how many of them are in the claim round under way, and how many
-    /// fallback polling leaves alone for now because they were found empty.
-    pub fn keys(&self) -> (usize, usize, usize) {
+    /// How many keys have demands, and what happens to them now.
+    pub fn keys(&self) -> KeyCounts {
         let demands = self.desk.demands();
-        (demands.keys(), demands.in_flight, demands.backed_off)
+        KeyCounts { demanded: demands.keys(), in_flight: demands.in_flight, backed_off: demands.backed_off }
     }
 
     /// How many demands wait, including those that have an answer and did not take it yet.

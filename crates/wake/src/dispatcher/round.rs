@@ -210,8 +210,8 @@ impl<S: Source> Dispatcher<S> {
 
     fn conclude_round(&mut self, flight: &Flight<S>, result: RoundResult<S::Key, S::Lease>, now: Instant) {
         self.desk.demands().failing = false;
-        let followed = as_set(&result.followed);
-        self.set_dues(flight, &followed, result.dues);
+        let announced_only = as_set(&result.announced_only);
+        self.set_dues(flight, &announced_only, result.dues);
         let served = served_keys(&flight.demands, &result.leases);
         let (more, contended) = (as_set(&result.more), as_set(&result.contended));
         let mut exhausted = HashSet::new();
@@ -228,7 +228,7 @@ impl<S: Source> Dispatcher<S> {
             if outcome.shows_no_more() {
                 exhausted.insert(key);
             }
-            let end = if followed.contains(key) { Watch::followed } else { Watch::ended };
+            let end = if announced_only.contains(key) { Watch::ended_announced_only } else { Watch::ended };
             if end(&mut self.watch, key, outcome) {
                 self.hub.report(Event::Missed { cause: *cause });
             }
@@ -255,8 +255,13 @@ impl<S: Source> Dispatcher<S> {
 
     /// Before any key is called empty: otherwise a due time that comes in between would wake no
     /// demand.
-    fn set_dues(&self, flight: &Flight<S>, followed: &HashSet<&S::Key>, dues: Vec<(S::Key, std::time::Duration)>) {
-        let known: HashSet<&S::Key> = dues.iter().map(|(key, _)| key).chain(followed.iter().copied()).collect();
+    fn set_dues(
+        &self,
+        flight: &Flight<S>,
+        announced_only: &HashSet<&S::Key>,
+        dues: Vec<(S::Key, std::time::Duration)>,
+    ) {
+        let known: HashSet<&S::Key> = dues.iter().map(|(key, _)| key).chain(announced_only.iter().copied()).collect();
         let without = flight.keys.iter().filter(|woken| !known.contains(&woken.key));
         let without: Vec<S::Key> = without.map(|woken| woken.key.clone()).collect();
         for key in without {

@@ -92,7 +92,7 @@ impl<K: Key> Board<K> {
 
     /// The watch no longer waits for the key. A claim that is cut short has failed.
     pub(crate) fn disarm(&mut self, watch: WatchId, key: &K, claim: Option<Began>, now: Instant) -> Wakes {
-        let failed = Ended { outcome: Outcome::Failed, followed: false, at: now };
+        let failed = Ended { outcome: Outcome::Failed, announced_only: false, at: now };
         let wakes = claim.map(|claim| self.finish(watch, key, claim, failed).0).unwrap_or_default();
         let Some(entry) = self.entries.get_mut(key) else { return wakes };
         entry.disarm(watch);

@@ -64,7 +64,7 @@ pub(crate) struct Began {
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     /// The source checked only the announced places, and knows where more work is left.
-    pub(crate) followed: bool,
+    pub(crate) announced_only: bool,
     pub(crate) at: Instant,
 }
 
@@ -137,8 +137,8 @@ impl Entry {
     /// The claim ended. Answers with the watches that must claim, this one among them if it was
     /// woken meanwhile.
     pub(crate) fn finish(&mut self, watch: WatchId, claim: Began, end: Ended, number: u64) -> Vec<WatchId> {
-        let Ended { outcome, followed, .. } = end;
-        if !(outcome.shows_no_more() || (followed && outcome == Outcome::Filled)) {
+        let Ended { outcome, announced_only, .. } = end;
+        if !(outcome.shows_no_more() || (announced_only && outcome == Outcome::Filled)) {
             self.stretch = number;
         }
         let mut awake = Vec::new();

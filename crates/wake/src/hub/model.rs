@@ -148,7 +148,7 @@ impl Model {
     fn finish(&mut self, who: usize, outcome: Outcome) {
         let Waiter { watch, key, claim, .. } = &mut self.waiters[who];
         let (watch, key, claim) = (*watch, *key, claim.take().expect("it claims"));
-        drop(self.board.finish(watch, &key, claim.began, Ended { outcome, followed: false, at: self.now }));
+        drop(self.board.finish(watch, &key, claim.began, Ended { outcome, announced_only: false, at: self.now }));
         let wakes = self.wakes.get(&key).copied().unwrap_or_default();
         match outcome {
             Outcome::Empty | Outcome::UnderFilled if wakes == claim.wakes && self.trusts == claim.trusts => {

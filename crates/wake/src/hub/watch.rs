@@ -124,13 +124,13 @@ impl<K: Key> Watch<K> {
     /// Ends the claim from a key. A failed one puts its wake back, a filled one wakes the key
     /// again. Answers whether it found a missed wake: work that nothing had announced.
     pub fn ended(&mut self, key: &K, outcome: Outcome) -> bool {
-        self.end(key, Ended { outcome, followed: false, at: clock::now() })
+        self.end(key, Ended { outcome, announced_only: false, at: clock::now() })
     }
 
     /// Like [`ended`](Self::ended), for a claim that searched the announced places alone. A filled
     /// one wakes the key again without ending the [`Stretch`].
-    pub fn followed(&mut self, key: &K, outcome: Outcome) -> bool {
-        self.end(key, Ended { outcome, followed: true, at: clock::now() })
+    pub fn ended_announced_only(&mut self, key: &K, outcome: Outcome) -> bool {
+        self.end(key, Ended { outcome, announced_only: true, at: clock::now() })
     }
 
     fn end(&mut self, key: &K, end: Ended) -> bool {

@@ -82,7 +82,7 @@ async fn a_claim_that_leaves_work_ends_the_stretch_unless_it_knows_where() {
     for (outcome, stays) in [(Outcome::Filled, true), (Outcome::Contended, false), (Outcome::Failed, false)] {
         let (_hub, mut watch) = armed_watch(proven());
         let before = watch.begin(&"mail", Cause::More).unwrap().stretch;
-        watch.followed(&"mail", outcome);
+        watch.ended_announced_only(&"mail", outcome);
         assert_eq!(watch.is_woken(), outcome != Outcome::Contended);
         assert_eq!(claim(&mut watch, Outcome::Empty) == before, stays, "{outcome:?}");
     }
@@ -114,9 +114,9 @@ async fn a_key_that_was_forgotten_and_armed_again_has_another_stretch() {
 /// A source that reports of every round that it checked only the announced places, and remembers
 /// the stretch of each.
 #[derive(Clone, Default)]
-struct Follower(Arc<Mutex<Vec<Option<Stretch>>>>);
+struct AnnouncedOnly(Arc<Mutex<Vec<Option<Stretch>>>>);
 
-impl Source for Follower {
+impl Source for AnnouncedOnly {
     type Key = Key;
     type Request = ();
     type Lease = ();
@@ -124,19 +124,19 @@ impl Source for Follower {
     async fn claim(&self, round: Round<Key, ()>) -> Result<RoundResult<Key, ()>, RoundFailed> {
         let stretch = round.keys[0].stretch;
         self.seen().push(stretch);
-        Ok(RoundResult { followed: vec!["mail"], ..RoundResult::default() })
+        Ok(RoundResult { announced_only: vec!["mail"], ..RoundResult::default() })
     }
 
     async fn release(&self, _leases: Vec<()>) {}
 }
 
 /// A hub, a handle and the source of a running dispatcher, and its tasks.
-fn following(
+fn checking_announced_only(
     options: DispatcherOptions,
-) -> (Hub<Key>, reveille_wake::DispatcherHandle<Follower>, Follower, JoinSet<()>) {
+) -> (Hub<Key>, reveille_wake::DispatcherHandle<AnnouncedOnly>, AnnouncedOnly, JoinSet<()>) {
     let (hub, runner) = Hub::new(HubOptions::default());
     hub.set_link(proven());
-    let seen = Follower::default();
+    let seen = AnnouncedOnly::default();
     let (dispatcher, handle) = Dispatcher::new(&hub, seen.clone(), options);
     let mut tasks = JoinSet::new();
     tasks.spawn(runner.run(std::future::pending()));
@@ -144,7 +144,7 @@ fn following(
     (hub, handle, seen, tasks)
 }
 
-impl Follower {
+impl AnnouncedOnly {
     fn seen(&self) -> MutexGuard<'_, Vec<Option<Stretch>>> {
         self.0.lock().expect("no test panics in here")
     }
@@ -156,7 +156,7 @@ impl Follower {
 
 #[tokio::test(start_paused = true)]
 async fn everything_is_searched_for_a_demand_that_wants_an_answer_now() {
-    let (hub, handle, seen, _tasks) = following(DispatcherOptions::default());
+    let (hub, handle, seen, _tasks) = checking_announced_only(DispatcherOptions::default());
     let _waiting = handle.request(["mail"], (), Patience::Until(now() + secs(60))).unwrap();
     settle().await;
     hub.wake_announced(&"mail", Cause::Pushed);
@@ -170,7 +170,7 @@ async fn everything_is_searched_for_a_demand_that_wants_an_answer_now() {
 
 #[tokio::test(start_paused = true)]
 async fn the_fallback_round_searches_everything_even_when_a_wake_and_a_newcomer_meet_it() {
-    let (hub, handle, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(30)));
+    let (hub, handle, seen, _tasks) = checking_announced_only(DispatcherOptions::default().fallback_interval(secs(30)));
     let _waiting = handle.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
     settle().await;
     tokio::time::advance(secs(30)).await;
@@ -184,7 +184,8 @@ async fn the_fallback_round_searches_everything_even_when_a_wake_and_a_newcomer_
 
 #[tokio::test(start_paused = true)]
 async fn a_round_that_followed_announcements_leaves_the_due_times_as_they_are() {
-    let (hub, handle, seen, _tasks) = following(DispatcherOptions::default().fallback_interval(secs(600)));
+    let (hub, handle, seen, _tasks) =
+        checking_announced_only(DispatcherOptions::default().fallback_interval(secs(600)));
     let _waiting = handle.request(["mail"], (), Patience::Until(now() + secs(600))).unwrap();
     settle().await;
     hub.set_due("mail", DueSource::Round, Some(secs(20)));

@@ -1,14 +1,17 @@
--- Names that mean something else now: queues named $1 that exist ('queue'); partitions named $3 of
--- the queues $2 that exist, or whose queue does not ('partition'); and the queues of each namespace
--- $4 and task $5, null for any ('space'). `o` is the position in the parameters. `sent` is the name
--- of a queue that does not exist though the outbox has messages for it: of those named $1, and of
--- those that will be in one of the namespaces and tasks ('sent'). None while pushes are paused,
--- because then nothing can be moved.
+-- Names that mean something else now, each a row with its place `position` in the parameters:
+--   'queue'      a queue named $1 that exists; or, with its name in `outbox_queue`, one that does
+--                not exist though the outbox has messages for it
+--   'partition'  a partition named $3 of the queue $2 that exists, or whose queue does not
+--   'space'      the namespace $4 and task $5, null for any, with its queues as they are now
+--   'outbox'     without a place: a queue, named in `outbox_queue`, that does not exist though the
+--                outbox has messages for it, and that will be in one of those namespaces and tasks
+-- While pushes are paused nothing can be moved out of the outbox, so `outbox_queue` is always null.
 -- locks:  nothing
 with recursive moving as materialized (
   select not exists (select from {schema}.switch where switch.name = 'push_paused' and switch.engaged) as possible
-), named as (
-  -- One step into the index for each name.
+), outbox_name as (
+  -- The queues that have messages in the outbox, in order. This is a loose index scan, one step
+  -- into the index for each name: PostgreSQL has none of its own.
   (
     select outbox.queue
     from {schema}.outbox
@@ -17,46 +20,50 @@ with recursive moving as materialized (
     limit 1
   )
   union all
-  select (select next.queue from {schema}.outbox as next where next.queue > named.queue order by next.queue limit 1)
-  from named
-  where named.queue is not null
+  select (select next.queue from {schema}.outbox as next where next.queue > outbox_name.queue order by next.queue limit 1)
+  from outbox_name
+  where outbox_name.queue is not null
 )
-select 'queue' as kind, asked.o::int as o, null::int[] as queues,
-       case when queue.id is null then asked.name end as sent
-from unnest($1::text[]) with ordinality as asked (name, o)
+select 'queue' as kind, waited.position::int as position, null::int[] as queues,
+       case when queue.id is null then waited.name end as outbox_queue
+from unnest($1::text[]) with ordinality as waited (name, position)
 cross join moving
-left join {schema}.queue on queue.name = asked.name
+left join {schema}.queue on queue.name = waited.name
 where queue.id is not null
-  or (moving.possible and exists (select from {schema}.outbox where outbox.queue = asked.name))
+  or (moving.possible and exists (select from {schema}.outbox where outbox.queue = waited.name))
 union all
-select 'sent', 0, null, pending.queue
-from (select named.queue from named where named.queue is not null limit 1000) as pending
+select 'outbox', 0, null, pending.queue
+from (select outbox_name.queue from outbox_name where outbox_name.queue is not null limit 1000) as pending
 where not exists (select from {schema}.queue where queue.name = pending.queue)
-  -- Its namespace and task, as the function ensure_all sets them.
+  -- Its namespace and task will be those that the function ensure_all takes from a dotted name:
+  -- change both.
   and exists (
     select
-    from unnest($4::text[], $5::text[]) as asked (namespace, task)
-    where (asked.namespace is null
-           or asked.namespace = case when pending.queue like '%.%' then split_part(pending.queue, '.', 1) else '' end)
-      and (asked.task is null
-           or asked.task = case when pending.queue like '%.%' then substr(pending.queue, strpos(pending.queue, '.') + 1) else '' end)
+    from unnest($4::text[], $5::text[]) as waited (namespace, task)
+    where (waited.namespace is null
+           or waited.namespace = case when pending.queue like '%.%' then split_part(pending.queue, '.', 1) else '' end)
+      and (waited.task is null
+           or waited.task = case
+             when pending.queue like '%.%' then substr(pending.queue, strpos(pending.queue, '.') + 1)
+             else ''
+           end)
   )
 union all
-select 'partition', asked.o::int, null, null
-from unnest($2::int[], $3::text[]) with ordinality as asked (queue, name, o)
-where exists (select from {schema}.partition where partition.queue = asked.queue and partition.name = asked.name)
-  or not exists (select from {schema}.queue where queue.id = asked.queue)
+select 'partition', waited.position::int, null, null
+from unnest($2::int[], $3::text[]) with ordinality as waited (queue, name, position)
+where exists (select from {schema}.partition where partition.queue = waited.queue and partition.name = waited.name)
+  or not exists (select from {schema}.queue where queue.id = waited.queue)
 union all
-select 'space', asked.o::int, array(
+select 'space', waited.position::int, array(
          select first.id
          from (
            select queue.id
            from {schema}.queue
-           where (asked.namespace is null or queue.namespace = asked.namespace)
-             and (asked.task is null or queue.task = asked.task)
+           where (waited.namespace is null or queue.namespace = waited.namespace)
+             and (waited.task is null or queue.task = waited.task)
            order by queue.priority desc, queue.id
            limit 1000
          ) as first
          order by first.id
        ), null
-from unnest($4::text[], $5::text[]) with ordinality as asked (namespace, task, o)
+from unnest($4::text[], $5::text[]) with ordinality as waited (namespace, task, position)

@@ -9,11 +9,15 @@
 //! ---------  ----------------------  -----------------------------  ----------------------------
 //! Search     by a search             found the queue not plain;     found the queue plain: to one
 //!                                    or nothing is known yet        of the others, as below
-//! Announced  announced partitions,   read no ready partitions, or   left some ready: to Backlog;
-//!            by name                 left none, in a plain queue    or when a search is due
-//! Backlog    any ready partition;    read what is ready and left    left none: to Announced; or
-//!            it marks none ready     some of it, in a plain queue   when a search is due
+//! Announced  announced partitions,   read no ready partitions, or   may have left some ready: to
+//!            by name                 left none, in a plain queue    Backlog; or a search is due
+//! Backlog    any ready partition;    read ready partitions and may  left none: to Announced; or a
+//!            it marks none ready     have left some, in a plain     search is due
+//!                                    queue
 //! ```
+//!
+//! A round *may have left* some also when every demand was served: then it did not read what else
+//! is ready.
 //!
 //! A search is due in `Backlog` when the queue's last search is 100 ms old: new partitions must not
 //! starve behind those that are ready already. It is due in `Announced` when the last search is 100
@@ -82,8 +86,8 @@ struct LastSearch {
 pub(super) struct Shown {
     /// Whether its queue is plain, if the round asked.
     pub(super) plain: Option<bool>,
-    /// The round read what is ready, and left some of it unclaimed.
-    pub(super) left_ready: bool,
+    /// The round read what is ready, and may have left some of it unclaimed.
+    pub(super) may_have_left_ready: bool,
     /// The stretch as of which the round found everything there was, if it searched.
     pub(super) complete_in: Option<Stretch>,
 }
@@ -131,7 +135,7 @@ impl Memory {
         }
         let group = self.groups.entry(group).or_default();
         let plain = shown.plain.unwrap_or(group.mode != Mode::Search);
-        group.mode = match (plain, shown.left_ready) {
+        group.mode = match (plain, shown.may_have_left_ready) {
             (false, _) => Mode::Search,
             (true, true) => Mode::Backlog,
             (true, false) => Mode::Announced,
@@ -140,13 +144,13 @@ impl Memory {
     }
 
     /// From which due time on a search reads that also asks for the next due time.
-    pub(super) fn search_from(&self, group: GroupId) -> SystemTime {
-        self.low_water.search_from(group, std::time::Instant::now())
+    pub(super) fn due_since_for_search(&self, group: GroupId) -> SystemTime {
+        self.low_water.due_since_for_search(group, std::time::Instant::now())
     }
 
     /// From which due time on a claim reads that asks for nothing else.
-    pub(super) fn claim_from(&self, group: GroupId) -> SystemTime {
-        self.low_water.claim_from(group)
+    pub(super) fn due_since_for_claim(&self, group: GroupId) -> SystemTime {
+        self.low_water.due_since_for_claim(group)
     }
 
     /// How long until a search must read from the start.

@@ -1,10 +1,10 @@
 //! One claim round: claims messages for every demand that waits.
 //!
-//! A round has four steps. Each of the first three serves the claims that the ones before left
-//! without messages:
-//! 1. `announced`: claim where messages are known to be;
-//! 2. `ready`: mark new partitions ready, and claim ready ones;
-//! 3. `spaces`: the same for demands of namespaces and tasks;
+//! A round has four steps:
+//! 1. `without_search`: claim where messages are known to be, for demands of one target;
+//! 2. `ready`: mark new partitions ready, and claim ready ones, for those that step one left
+//!    without messages;
+//! 3. `spaces`: the same for demands of namespaces and tasks, which have many targets;
 //! 4. `report`: report to the dispatcher what each key has, and to the memory what the round
 //!    showed.
 //!
@@ -14,11 +14,11 @@
 //! Next: [`super::claim`], [`super::rows`]; then [`super::give_back`], for claims that no demand
 //! takes.
 
-mod announced;
-mod reach;
 mod ready;
 mod report;
+mod search;
 mod spaces;
+mod without_search;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use reveille_wake::{Round, RoundFailed, RoundResult, Source};
 use tokio_postgres::Row;
 use tracing::warn;
+use uuid::Uuid;
 
 use super::claim::{Claim, Target};
 use super::give_back::{self, Acked, SentClaims};
@@ -41,8 +42,8 @@ use crate::messages::ids::{GroupId, LeaseId, PartitionId};
 use crate::messages::key::Key;
 use crate::messages::outbox;
 use crate::messages::settle::{Settlement, pass_whole};
-use reach::{NextDue, Reach};
 use report::Report;
+use search::{NextDue, Search};
 
 /// Claims messages for the dispatcher.
 pub(super) struct PopSource {
@@ -111,35 +112,54 @@ impl PopSource {
         Rounds { connection, memory }: &mut Rounds,
         round: &Round<Key, Demand>,
     ) -> Result<RoundResult<Key, Box<Claim>>, MessagesError> {
-        let connection = match connection {
-            Some(connection) if !connection.is_closed() => connection,
-            _ => connection
-                .insert(self.context.database.connection(Purpose::Dedicated(super::CONNECTION_NAMES[0])).await?),
-        };
+        let connection = self.open(connection).await?;
         let keys: HashSet<&Key> = round.keys.iter().map(|woken| &woken.key).collect();
-        let claims = round.demands.iter().enumerate().map(|(number, demand)| Claim::new(number, demand, &keys));
-        let (claims, report) = (claims.collect(), Report::of(&round.keys));
-        let context = &self.context;
-        let mut claim_round = ClaimRound { context, connection, memory, claims, acked: Vec::new(), report };
-
+        let mut claim_round = self.begin(connection, memory, &keys, round);
         claim_round.check_names(&keys, round).await?;
-        let nonces = claim_round.claims.iter().filter(|claim| !claim.targets.is_empty()).map(|claim| claim.lease.0);
-        let sent = SentClaims::new(context, nonces.collect());
+        // Noted before the claims are sent: if this future is dropped, or the claims fail, the
+        // leases are released by their nonces.
+        let sent = SentClaims::new(&self.context, claim_round.nonces());
         if let Err(error) = claim_round.claim().await {
-            give_back::start_putting_back(context, claim_round.acked);
+            give_back::start_putting_back(&self.context, claim_round.acked);
             return Err(error);
         }
-        let refused = claim_round.claims.iter().filter(|claim| claim.is_refused());
-        let refused: HashSet<LeaseId> = refused.map(|claim| claim.lease).collect();
-        claim_round.acked.retain(|acked| refused.contains(&acked.claim));
-        give_back::start_putting_back(context, claim_round.acked);
+        // A refused claim has messages that cannot be opened. Its consumer gets the error, its
+        // leases are released, and what it acked is put back.
+        let refused = claim_round.refused();
+        give_back::start_putting_back(&self.context, claim_round.acked_under(&refused));
         sent.received_except(refused.into_iter().map(|lease| lease.0).collect());
+        Ok(self.finish(claim_round, &keys))
+    }
 
-        self.groups.forget(&claim_round.report.gone_groups());
-        let targets: Vec<Target> = keys.into_iter().filter_map(Target::of).collect();
-        let result = claim_round.report.result(&targets, claim_round.claims);
-        claim_round.report.update(claim_round.memory, &targets, &result.more);
-        Ok(result)
+    /// The connection of the rounds before, unless it broke.
+    async fn open<'c>(&self, kept: &'c mut Option<Connection>) -> Result<&'c Connection, MessagesError> {
+        let connection = match kept.take().filter(|connection| !connection.is_closed()) {
+            Some(connection) => connection,
+            None => self.context.database.connection(Purpose::Dedicated(super::CONNECTION_NAMES[0])).await?,
+        };
+        Ok(kept.insert(connection))
+    }
+
+    fn begin<'r>(
+        &'r self,
+        connection: &'r Connection,
+        memory: &'r mut Memory,
+        keys: &HashSet<&Key>,
+        round: &Round<Key, Demand>,
+    ) -> ClaimRound<'r> {
+        let claims = round.demands.iter().enumerate().map(|(number, demand)| Claim::new(number, demand, keys));
+        let (claims, report) = (claims.collect(), Report::of(&round.keys));
+        ClaimRound { context: &self.context, connection, memory, claims, acked: Vec::new(), report }
+    }
+
+    /// Reports what the round showed, to the dispatcher and to the memory.
+    fn finish(&self, round: ClaimRound<'_>, keys: &HashSet<&Key>) -> RoundResult<Key, Box<Claim>> {
+        let ClaimRound { report, memory, claims, .. } = round;
+        self.groups.forget(&report.gone_groups());
+        let targets: Vec<Target> = keys.iter().copied().filter_map(Target::of).collect();
+        let result = report.result(&targets, claims);
+        report.update(memory, &targets, &result.more);
+        result
     }
 
     fn failure(&self) -> MutexGuard<'_, String> {
@@ -155,9 +175,26 @@ impl std::fmt::Debug for PopSource {
 
 impl ClaimRound<'_> {
     async fn claim(&mut self) -> Result<(), MessagesError> {
-        self.claim_announced().await?;
+        self.claim_without_search().await?;
         self.claim_ready().await?;
         self.search_spaces().await
+    }
+
+    /// The nonces of all claims that may be sent.
+    fn nonces(&self) -> Vec<Uuid> {
+        self.claims.iter().filter(|claim| !claim.targets.is_empty()).map(|claim| claim.lease.0).collect()
+    }
+
+    /// The claims whose consumers get an error.
+    fn refused(&self) -> HashSet<LeaseId> {
+        self.claims.iter().filter(|claim| claim.is_refused()).map(|claim| claim.lease).collect()
+    }
+
+    /// Takes what these claims acked by popping.
+    fn acked_under(&mut self, claims: &HashSet<LeaseId>) -> Vec<Acked> {
+        let mut acked = std::mem::take(&mut self.acked);
+        acked.retain(|acked| claims.contains(&acked.claim));
+        acked
     }
 
     /// Finds out which names mean something else now. The claims that wait for them end here.
@@ -186,12 +223,12 @@ impl ClaimRound<'_> {
         }
     }
 
-    /// Adds the claimed rows to their claims. Returns the groups whose cursors only moved past
-    /// messages that no consumer gets.
+    /// Adds the claimed rows to their claims. Returns the groups whose cursors skipped messages
+    /// that no consumer gets: deleted, expired or dead. A message may be ready behind those.
     async fn take(&mut self, rows: &[Row]) -> Result<HashSet<GroupId>, MessagesError> {
-        let mut passed = HashSet::new();
+        let mut skipped = HashSet::new();
         if rows.is_empty() {
-            return Ok(passed);
+            return Ok(skipped);
         }
         let partitions: Vec<PartitionId> = rows.iter().map(|row| ClaimRow(row).partition()).collect();
         let entries = self.context.catalog.describe(&self.context.database, &partitions).await?;
@@ -200,7 +237,7 @@ impl ClaimRound<'_> {
                 continue; // the queue was deleted meanwhile, and its messages with it
             };
             if !row.is_leased() {
-                passed.insert(row.group());
+                skipped.insert(row.group());
                 continue;
             }
             let lease = (!claim.demand.auto_ack).then_some(claim.lease);
@@ -210,14 +247,14 @@ impl ClaimRound<'_> {
         }
         let leased = self.claims.iter().filter(|claim| !claim.demand.auto_ack);
         self.context.announce_lease_ends(leased.flat_map(|claim| &claim.partitions));
-        passed.extend(self.pass_empty_leases().await?);
-        self.report.note_passed(&passed);
-        Ok(passed)
+        skipped.extend(self.skip_empty_leases().await?);
+        self.report.skipped.extend(&skipped);
+        Ok(skipped)
     }
 
-    /// A lease that has only deleted messages brings a consumer nothing: it is acked here, and the
-    /// cursor moves on. Returns the groups with such leases.
-    async fn pass_empty_leases(&mut self) -> Result<Vec<GroupId>, MessagesError> {
+    /// A lease that has only deleted messages brings a consumer nothing: it is settled here, and
+    /// the cursor moves on. Returns the groups with such leases.
+    async fn skip_empty_leases(&mut self) -> Result<Vec<GroupId>, MessagesError> {
         let (mut groups, mut empty) = (Vec::new(), Vec::new());
         for claim in self.claims.iter_mut().filter(|claim| !claim.is_refused()) {
             for lease in claim.partitions.extract_if(.., |lease| lease.messages.is_empty()) {
@@ -229,11 +266,12 @@ impl ClaimRound<'_> {
         Ok(groups)
     }
 
-    /// Notes when targets are due next. Returns the queues whose outbox must be moved before a
-    /// claim may be reported empty.
-    fn note_next_due(&mut self, reach: &Reach, mut next: Vec<NextDue>) -> Vec<String> {
-        reach.note_search_costs(self.memory, &mut next);
-        self.report.note_next_due(&self.claims, next)
+    /// A search has read when its targets are due next. Returns the queues whose outbox must be
+    /// moved before a claim may be reported empty.
+    fn note_search(&mut self, search: &Search, mut next: Vec<NextDue>) -> Vec<String> {
+        search.remember_costs(self.memory, &next);
+        search.come_back_for_the_start(self.memory, &mut next);
+        self.report.merge_next_due(&self.claims, next)
     }
 
     /// Moves what callers' transactions have pushed into the logs, and announces it: other groups

@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use reveille_wake::{Cause, DueSource, Hub, HubOptions, Link, Runner};
 
-use super::announced::Announced;
 use super::hint::About;
-use super::waited_keys::WaitedKeys;
+use super::waited_keys::{Announced, WaitedKeys};
 use crate::database::Database;
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::key::{self, Key};

@@ -9,26 +9,42 @@
 //! forgotten, and the hub forgets that it was empty. If no such key is found, the new key is left
 //! out, and until all waited keys fit again every announcement wakes the whole hub.
 //!
-//! Next: `room`, which makes room for one more key; [`super::queue_keys`], the keys of one queue;
-//! [`super::announced`].
+//! ```text
+//! WaitedKeys ── by queue ──▶ QueueKeys ── by group ──▶ AnnouncedPartitions
+//! ```
+//!
+//! Next: `room`, which makes room for one more key; [`crate::messages::pop`], whose claim rounds
+//! take the announced partitions.
 
 mod room;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::RandomState;
 
 use hashlink::LinkedHashMap;
 use tokio::time::Instant;
 
-use super::announced::Announced;
 use super::hint::About;
-use super::queue_keys::{QueueKeys, claim_key};
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::key::Key;
 use room::Overflow;
 
 /// At most so many keys are kept; see the header.
 const KEYS_MAX: usize = 100_000;
+/// How many announced partitions are remembered for each group.
+const REMEMBERED_MAX: usize = 512;
+
+/// Partitions that were announced to a group: where to claim without a search.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::messages) struct Announced {
+    /// In the order of their announcements.
+    pub(in crate::messages) partitions: Vec<PartitionId>,
+    /// More were announced than the caller has room for; these stay.
+    pub(in crate::messages) left_some: bool,
+    /// No partition that was announced since the last call was forgotten. If one was, only a search
+    /// finds it.
+    pub(in crate::messages) forgot_none: bool,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct WaitedKeys {
@@ -83,26 +99,12 @@ impl WaitedKeys {
         Some(match about {
             About::Everything => return None,
             About::Names => self.unresolved.iter().cloned().collect(),
-            About::Queue(queue) => self.of_queue(queue, |keys| {
-                let named = keys.named.iter().flat_map(|(partition, groups)| {
-                    groups.iter().map(|group| claim_key(queue, *group, Some(*partition)))
-                });
-                keys.any_keys(queue).chain(named).chain(keys.absent.iter().cloned()).collect()
-            }),
-            About::Partition(queue, partition) => self.of_queue(queue, |keys| {
-                let groups = keys.named.get(&partition).into_iter().flatten();
-                let named = groups.map(|group| claim_key(queue, *group, Some(partition)));
-                keys.any_keys(queue).chain(named).chain(keys.absent.iter().cloned()).collect()
-            }),
-            About::Group(queue, group, partition) => self.of_group(queue, group, partition),
-            About::LeaseEnd(queue, group) => self.of_group(queue, group, None),
-        })
-    }
-
-    fn of_group(&self, queue: QueueId, group: GroupId, partition: Option<PartitionId>) -> Vec<Key> {
-        self.of_queue(queue, |keys| {
-            let any = keys.any.contains_key(&group).then(|| claim_key(queue, group, None));
-            any.into_iter().chain(keys.named_keys(queue, group, partition)).collect()
+            About::Queue(queue) => self.of_queue(queue, |keys| keys.about_queue(queue)),
+            About::Partition(queue, partition) => self.of_queue(queue, |keys| keys.about_partition(queue, partition)),
+            About::Group(queue, group, partition) => {
+                self.of_queue(queue, |keys| keys.about_group(queue, group, partition))
+            }
+            About::LeaseEnd(queue, group) => self.of_queue(queue, |keys| keys.about_group(queue, group, None)),
         })
     }
 
@@ -113,7 +115,7 @@ impl WaitedKeys {
     /// Messages were pushed to these partitions.
     pub(super) fn note_pushed(&mut self, queue: QueueId, partitions: &[PartitionId]) {
         let Some(keys) = self.queues.get_mut(&queue) else { return };
-        for announced in keys.any.values_mut() {
+        for announced in keys.any_partition.values_mut() {
             for partition in partitions {
                 announced.note(*partition);
             }
@@ -122,7 +124,7 @@ impl WaitedKeys {
 
     /// A lease of the partition ended, and the group has more messages in it.
     pub(super) fn note_freed(&mut self, queue: QueueId, group: GroupId, partition: PartitionId) {
-        let announced = self.queues.get_mut(&queue).and_then(|keys| keys.any.get_mut(&group));
+        let announced = self.queues.get_mut(&queue).and_then(|keys| keys.any_partition.get_mut(&group));
         if let Some(announced) = announced {
             announced.note(partition);
         }
@@ -141,7 +143,7 @@ impl WaitedKeys {
     }
 
     pub(super) fn take_announced(&mut self, queue: QueueId, group: GroupId, most: usize) -> Announced {
-        let announced = self.queues.get_mut(&queue).and_then(|keys| keys.any.get_mut(&group));
+        let announced = self.queues.get_mut(&queue).and_then(|keys| keys.any_partition.get_mut(&group));
         announced.map(|announced| announced.take(most)).unwrap_or_default()
     }
 }
@@ -154,184 +156,123 @@ fn queue_of(key: &Key) -> Option<QueueId> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
+/// The keys of one queue.
+#[derive(Debug, Default)]
+struct QueueKeys {
+    /// How many keys there are; with the last one, all of this is forgotten.
+    count: usize,
+    /// Groups whose consumers take any partition, with those that were announced to them.
+    any_partition: HashMap<GroupId, AnnouncedPartitions>,
+    /// Groups whose consumers wait for one partition, by the partition.
+    one_partition: HashMap<PartitionId, HashSet<GroupId>>,
+    /// Keys of partitions that do not exist yet: every push to the queue may have created one.
+    absent: HashSet<Key>,
+}
 
-    use super::room::KEPT_FOR;
-    use super::*;
-    use crate::messages::ready::announced::REMEMBERED_MAX;
-
-    fn every_key_is_waited_for(_: &Key) -> bool {
-        false
-    }
-
-    fn no_key_is_waited_for(_: &Key) -> bool {
-        true
-    }
-
-    const QUEUE: QueueId = QueueId(1);
-    const GROUP: GroupId = GroupId(2);
-    const PARTITION: PartitionId = PartitionId(3);
-
-    fn sorted(waited: &WaitedKeys, about: About) -> Vec<Key> {
-        let mut keys = waited.keys_about(about).unwrap();
-        keys.sort_unstable();
-        keys
-    }
-
-    #[test]
-    fn a_hint_is_about_every_key_it_may_be_about() {
-        let mut waited = WaitedKeys::default();
-        waited.add(
-            &[
-                claim_key(QUEUE, GROUP, None),
-                claim_key(QUEUE, GroupId(9), None),
-                claim_key(QUEUE, GROUP, Some(PARTITION)),
-                claim_key(QUEUE, GROUP, Some(PartitionId(4))),
-                claim_key(QueueId(7), GroupId(8), None),
-                Key::Partition(QUEUE, "late".parse().unwrap()),
-                Key::Queue("later".parse().unwrap()),
-            ],
-            no_key_is_waited_for,
-        );
-
-        let group = [
-            claim_key(QUEUE, GROUP, None),
-            claim_key(QUEUE, GROUP, Some(PARTITION)),
-            claim_key(QUEUE, GROUP, Some(PartitionId(4))),
-        ];
-        let [any, this, other] = group.clone();
-        let (ninth, late) = (claim_key(QUEUE, GroupId(9), None), Key::Partition(QUEUE, "late".parse().unwrap()));
-        let of_queue = [any.clone(), this.clone(), other, ninth.clone(), late.clone()];
-        assert_eq!(sorted(&waited, About::Queue(QUEUE)), of_queue);
-        assert_eq!(sorted(&waited, About::Partition(QUEUE, PARTITION)), [any.clone(), this.clone(), ninth, late]);
-        assert_eq!(sorted(&waited, About::Group(QUEUE, GROUP, Some(PARTITION))), [any, this]);
-        assert_eq!(sorted(&waited, About::Group(QUEUE, GROUP, None)), group);
-        assert_eq!(sorted(&waited, About::LeaseEnd(QUEUE, GROUP)), group);
-        assert_eq!(sorted(&waited, About::Names), [Key::Queue("later".parse().unwrap())]);
-        assert_eq!(waited.keys_about(About::Everything), None);
-    }
-
-    #[test]
-    fn every_group_that_waits_remembers_a_push_once() {
-        let mut waited = WaitedKeys::default();
-        waited.add(&[claim_key(QUEUE, GROUP, None), claim_key(QUEUE, GroupId(9), None)], no_key_is_waited_for);
-
-        waited.note_pushed(QUEUE, &[PARTITION, PARTITION, PartitionId(4)]);
-
-        assert_eq!(waited.take_announced(QUEUE, GROUP, 1).partitions, [PARTITION]);
-        assert_eq!(waited.take_announced(QUEUE, GROUP, 9).partitions, [PartitionId(4)]);
-        assert_eq!(waited.take_announced(QUEUE, GroupId(9), 9).partitions, [PARTITION, PartitionId(4)]);
-        assert_eq!(waited.take_announced(QUEUE, GROUP, 9).partitions, []);
-    }
-
-    #[test]
-    fn announced_partitions_are_complete_unless_the_group_is_new_or_there_was_no_room() {
-        let mut waited = WaitedKeys::default();
-        waited.add(&[claim_key(QUEUE, GROUP, None)], no_key_is_waited_for);
-        let many: Vec<PartitionId> = (0..REMEMBERED_MAX).map(|n| PartitionId(i32::try_from(n).unwrap())).collect();
-
-        let first = waited.take_announced(QUEUE, GROUP, 9);
-        assert!(!first.complete, "before its key was added something may have been announced");
-        waited.note_pushed(QUEUE, &many);
-        waited.note_pushed(QUEUE, &many);
-        let Announced { more, complete, .. } = waited.take_announced(QUEUE, GROUP, 9);
-        assert!(more && complete);
-        waited.note_pushed(QUEUE, &many);
-        waited.note_pushed(QUEUE, &[PartitionId(i32::MAX)]);
-        let Announced { more, complete, .. } = waited.take_announced(QUEUE, GROUP, usize::MAX);
-        assert!(!more && !complete);
-        assert!(waited.take_announced(QUEUE, GROUP, 9).complete);
-
-        waited.remove(&claim_key(QUEUE, GROUP, None));
-        waited.add(&[claim_key(QUEUE, GROUP, None)], no_key_is_waited_for);
-        assert!(!waited.take_announced(QUEUE, GROUP, 9).complete);
-    }
-
-    #[test]
-    fn a_freed_partition_is_remembered_for_its_own_group() {
-        let mut waited = WaitedKeys::default();
-        waited.add(&[claim_key(QUEUE, GROUP, None), claim_key(QUEUE, GroupId(9), None)], no_key_is_waited_for);
-
-        waited.note_freed(QUEUE, GROUP, PARTITION);
-        assert!(waited.note_hint(About::Group(QUEUE, GROUP, Some(PartitionId(4)))));
-        assert!(!waited.note_hint(About::Group(QUEUE, GROUP, None)));
-
-        assert_eq!(waited.take_announced(QUEUE, GROUP, 9).partitions, [PARTITION, PartitionId(4)]);
-        assert_eq!(waited.take_announced(QUEUE, GroupId(9), 9).partitions, []);
-    }
-
-    fn keys(numbers: std::ops::Range<usize>) -> Vec<Key> {
-        numbers.map(|n| claim_key(QueueId(i32::try_from(n).unwrap()), GROUP, None)).collect()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_least_recently_added_key_makes_room_unless_it_is_waited_for() {
-        let mut waited = WaitedKeys::default();
-        waited.add(&keys(0..KEYS_MAX), no_key_is_waited_for);
-        tokio::time::advance(KEPT_FOR).await;
-
-        waited.add(&keys(0..1), no_key_is_waited_for);
-        waited.add(&keys(KEYS_MAX..KEYS_MAX + 2), |key| *key != keys(1..2)[0]);
-
-        assert_eq!(waited.keys.len(), KEYS_MAX);
-        for (kept, queue) in [(true, 0), (true, 1), (false, 2), (false, 3), (true, 4)] {
-            assert_eq!(sorted(&waited, About::Queue(QueueId(queue))).len(), usize::from(kept), "queue {queue}");
+impl QueueKeys {
+    fn add(&mut self, key: &Key) {
+        self.count += 1;
+        match key {
+            Key::Claim { group, partition: None, .. } => _ = self.any_partition.entry(*group).or_default(),
+            Key::Claim { group, partition: Some(partition), .. } => {
+                self.one_partition.entry(*partition).or_default().insert(*group);
+            }
+            Key::Partition(..) => _ = self.absent.insert(key.clone()),
+            Key::Queue(_) | Key::Space(_) => {}
         }
-        assert_eq!(waited.queues.len(), KEYS_MAX);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn with_too_many_keys_every_hint_is_about_everything_until_all_waited_keys_have_room() {
-        let mut waited = WaitedKeys::default();
-        waited.add(&keys(0..KEYS_MAX), every_key_is_waited_for);
-        assert!(waited.keys_about(About::Queue(QUEUE)).is_some());
-        waited.add(&keys(KEYS_MAX..KEYS_MAX + 1), every_key_is_waited_for);
-        assert_eq!(waited.keys_about(About::Queue(QUEUE)), None);
-
-        tokio::time::advance(KEPT_FOR).await;
-        assert!(waited.may_recover());
-        waited.recover(keys(0..KEYS_MAX + 1), every_key_is_waited_for);
-        assert_eq!(waited.keys_about(About::Queue(QUEUE)), None, "they are all waited for");
-        assert!(!waited.may_recover(), "it was just tried");
-
-        tokio::time::advance(KEPT_FOR).await;
-        waited.recover(keys(1..2).into_iter().chain(keys(KEYS_MAX..KEYS_MAX + 1)).collect(), |key| {
-            ![&keys(1..2)[0], &keys(KEYS_MAX..KEYS_MAX + 1)[0]].contains(&key)
-        });
-        let last = QueueId(i32::try_from(KEYS_MAX).unwrap());
-        assert_eq!(sorted(&waited, About::Queue(QUEUE)), [claim_key(QUEUE, GROUP, None)]);
-        assert_eq!(sorted(&waited, About::Queue(last)), [claim_key(last, GROUP, None)]);
+    /// Whether no key is left.
+    fn remove(&mut self, key: &Key) -> bool {
+        self.count -= 1;
+        match key {
+            Key::Claim { group, partition: None, .. } => _ = self.any_partition.remove(group),
+            Key::Claim { group, partition: Some(partition), .. } => {
+                let groups = self.one_partition.get_mut(partition);
+                let last = groups.is_some_and(|groups| groups.remove(group) && groups.is_empty());
+                if last {
+                    self.one_partition.remove(partition);
+                }
+            }
+            Key::Partition(..) => _ = self.absent.remove(key),
+            Key::Queue(_) | Key::Space(_) => {}
+        }
+        self.count == 0
     }
 
-    /// The hub does not know a key that was just added, and would not find that it is waited for.
-    #[tokio::test(start_paused = true)]
-    async fn a_key_that_was_just_added_makes_no_room() {
-        let mut waited = WaitedKeys::default();
-        waited.add(&keys(0..KEYS_MAX), no_key_is_waited_for);
-
-        waited.add(&keys(KEYS_MAX..KEYS_MAX + 1), no_key_is_waited_for);
-
-        assert_eq!(waited.keys_about(About::Queue(QUEUE)), None);
-        assert!(!waited.may_recover());
+    /// All keys.
+    fn about_queue(&self, queue: QueueId) -> Vec<Key> {
+        let one = self
+            .one_partition
+            .iter()
+            .flat_map(|(partition, groups)| groups.iter().map(|group| claim_key(queue, *group, Some(*partition))));
+        self.any_keys(queue).chain(one).chain(self.absent.iter().cloned()).collect()
     }
 
-    /// An index that walks all keys for each new one takes hours.
-    #[tokio::test(start_paused = true)]
-    async fn a_key_beyond_the_bound_costs_no_more_than_one_within() {
-        let began = std::time::Instant::now();
-        let mut waited = WaitedKeys::default();
+    /// The keys of all groups that may take from the partition.
+    fn about_partition(&self, queue: QueueId, partition: PartitionId) -> Vec<Key> {
+        let groups = self.one_partition.get(&partition).into_iter().flatten();
+        let one = groups.map(|group| claim_key(queue, *group, Some(partition)));
+        self.any_keys(queue).chain(one).chain(self.absent.iter().cloned()).collect()
+    }
 
-        for some in keys(0..3 * KEYS_MAX).chunks(10_000) {
-            tokio::time::advance(KEPT_FOR / 4).await;
-            for key in some {
-                waited.add(std::slice::from_ref(key), no_key_is_waited_for);
+    /// The keys of one group that may take from the partition; all of its keys without one.
+    fn about_group(&self, queue: QueueId, group: GroupId, partition: Option<PartitionId>) -> Vec<Key> {
+        let any = self.any_partition.contains_key(&group).then(|| claim_key(queue, group, None)).into_iter();
+        let has = |groups: &HashSet<GroupId>| groups.contains(&group);
+        match partition {
+            Some(partition) => {
+                let waits = self.one_partition.get(&partition).is_some_and(has);
+                any.chain(waits.then(|| claim_key(queue, group, Some(partition)))).collect()
+            }
+            None => {
+                let waited = self.one_partition.iter().filter(|(_, groups)| has(groups));
+                any.chain(waited.map(|(partition, _)| claim_key(queue, group, Some(*partition)))).collect()
             }
         }
+    }
 
-        assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
-        assert_eq!((waited.keys.len(), waited.queues.len()), (KEYS_MAX, KEYS_MAX));
-        assert!(waited.keys_about(About::Queue(QUEUE)).is_some(), "none was left out");
+    fn any_keys(&self, queue: QueueId) -> impl Iterator<Item = Key> {
+        self.any_partition.keys().map(move |group| claim_key(queue, *group, None))
     }
 }
+
+fn claim_key(queue: QueueId, group: GroupId, partition: Option<PartitionId>) -> Key {
+    Key::Claim { queue, group, partition }
+}
+
+/// The partitions that were announced to a group since it last took them, each once.
+#[derive(Debug, Default)]
+struct AnnouncedPartitions {
+    order: VecDeque<PartitionId>,
+    held: HashSet<PartitionId>,
+    /// None was left out for want of room. False at first: nobody knows what was announced before
+    /// the group's key was added.
+    forgot_none: bool,
+}
+
+impl AnnouncedPartitions {
+    fn note(&mut self, partition: PartitionId) {
+        if self.held.contains(&partition) {
+            return;
+        }
+        if self.order.len() == REMEMBERED_MAX {
+            self.forgot_none = false;
+            return;
+        }
+        self.held.insert(partition);
+        self.order.push_back(partition);
+    }
+
+    fn take(&mut self, most: usize) -> Announced {
+        let partitions: Vec<PartitionId> = self.order.drain(..most.min(self.order.len())).collect();
+        for partition in &partitions {
+            self.held.remove(partition);
+        }
+        let forgot_none = std::mem::replace(&mut self.forgot_none, true);
+        Announced { partitions, left_some: !self.order.is_empty(), forgot_none }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,9 +5,9 @@ use super::*;
 const GROUP: GroupId = GroupId(1);
 const QUEUE: QueueId = QueueId(2);
 const TARGET: Target = Target { queue: QUEUE, group: GROUP, partition: None };
-const NOTHING: Shown = Shown { plain: None, left_ready: false, complete_in: None };
+const NOTHING: Shown = Shown { plain: None, may_have_left_ready: false, complete_in: None };
 const PLAIN: Shown = Shown { plain: Some(true), ..NOTHING };
-const LEFT_READY: Shown = Shown { left_ready: true, ..PLAIN };
+const LEFT_READY: Shown = Shown { may_have_left_ready: true, ..PLAIN };
 
 /// What a group is in after these rounds, the queue having been searched just now.
 fn mode_after(rounds: &[Shown]) -> Mode {
@@ -46,7 +46,7 @@ fn what_a_round_left_ready_decides_between_backlog_and_announced() {
     assert_eq!(mode_after(&[PLAIN]), Mode::Announced);
     assert_eq!(mode_after(&[LEFT_READY]), Mode::Backlog);
     assert_eq!(mode_after(&[LEFT_READY, NOTHING]), Mode::Announced);
-    assert_eq!(mode_after(&[PLAIN, Shown { left_ready: true, ..NOTHING }]), Mode::Backlog);
+    assert_eq!(mode_after(&[PLAIN, Shown { may_have_left_ready: true, ..NOTHING }]), Mode::Backlog);
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! Finds out which waited names mean something else now: a queue or partition was created, or the
 //! queues of a namespace or task changed.
+//!
+//! One statement for all names of a round, `sql/messages/pop/names.sql`; none if no demand waits
+//! for a name.
+//!
+//! Next: [`super::super::round`], which ends the claims that wait for such a name.
 
 use std::collections::HashSet;
 
@@ -15,7 +20,7 @@ use crate::messages::statements::NAMES;
 pub(in crate::messages::pop) struct Changed {
     /// These keys mean something else now.
     pub(in crate::messages::pop) keys: HashSet<Key>,
-    /// Names of queues that do not exist, though a caller's transaction has pushed to them.
+    /// Names of queues that do not exist, though the outbox has messages for them.
     pub(in crate::messages::pop) outboxes: Vec<String>,
 }
 
@@ -24,30 +29,25 @@ pub(in crate::messages::pop) async fn changed<'k>(
     connection: &Connection,
     keys: impl Iterator<Item = &'k Key>,
 ) -> Result<Changed, DatabaseError> {
-    let question = Question::of(keys);
+    let waited = WaitedNames::of(keys);
     let mut changed = Changed::default();
-    if question.is_empty() {
+    if waited.is_empty() {
         return Ok(changed);
     }
-    let params: [Param<'_>; 5] = [
-        &question.queue_names,
-        &question.partition_queues,
-        &question.partition_names,
-        &question.namespaces,
-        &question.tasks,
-    ];
+    let params: [Param<'_>; 5] =
+        [&waited.queue_names, &waited.partition_queues, &waited.partition_names, &waited.namespaces, &waited.tasks];
     for row in connection.query(&NAMES, &params).await? {
-        match row.get::<_, Option<String>>("sent") {
+        match row.get::<_, Option<String>>("outbox_queue") {
             Some(queue) => changed.outboxes.push(queue),
-            None => changed.keys.extend(question.changed_by(&row).cloned()),
+            None => changed.keys.extend(waited.changed_by(&row).cloned()),
         }
     }
     Ok(changed)
 }
 
-/// Keys that are names, kind by kind, and the columns of the statement.
+/// The keys that are names, kind by kind, and beside them the parameters of the statement.
 #[derive(Default)]
-struct Question<'k> {
+struct WaitedNames<'k> {
     queues: Vec<&'k Key>,
     queue_names: Vec<&'k str>,
     partitions: Vec<&'k Key>,
@@ -58,29 +58,29 @@ struct Question<'k> {
     tasks: Vec<Option<&'k str>>,
 }
 
-impl<'k> Question<'k> {
+impl<'k> WaitedNames<'k> {
     fn of(keys: impl Iterator<Item = &'k Key>) -> Self {
-        let mut question = Self::default();
+        let mut waited = Self::default();
         for key in keys {
             match key {
                 Key::Queue(name) => {
-                    question.queues.push(key);
-                    question.queue_names.push(name.as_str());
+                    waited.queues.push(key);
+                    waited.queue_names.push(name.as_str());
                 }
                 Key::Partition(queue, name) => {
-                    question.partitions.push(key);
-                    question.partition_queues.push(queue.0);
-                    question.partition_names.push(name.as_str());
+                    waited.partitions.push(key);
+                    waited.partition_queues.push(queue.0);
+                    waited.partition_names.push(name.as_str());
                 }
                 Key::Space(space) => {
-                    question.spaces.push(key);
-                    question.namespaces.push(space.namespace.as_deref());
-                    question.tasks.push(space.task.as_deref());
+                    waited.spaces.push(key);
+                    waited.namespaces.push(space.namespace.as_deref());
+                    waited.tasks.push(space.task.as_deref());
                 }
                 Key::Claim { .. } => {}
             }
         }
-        question
+        waited
     }
 
     fn is_empty(&self) -> bool {
@@ -89,7 +89,7 @@ impl<'k> Question<'k> {
 
     /// The key that a row is about, if it means something else now.
     fn changed_by(&self, row: &Row) -> Option<&'k Key> {
-        let number = usize::try_from(row.get::<_, i32>("o") - 1).ok()?;
+        let number = usize::try_from(row.get::<_, i32>("position") - 1).ok()?;
         match row.get::<_, &str>("kind") {
             "queue" => self.queues.get(number).copied(),
             "partition" => self.partitions.get(number).copied(),

@@ -2,7 +2,7 @@
 //!
 //! One round trip of three statements: mark new partitions ready, claim ready ones, read the next
 //! due time. The round trip is repeated when it may have missed a message: the outbox held some, or
-//! cursors only moved past messages that no consumer gets. A pop that does not wait must not return
+//! cursors only skipped messages that no consumer gets. A pop that does not wait must not return
 //! empty because of a deleted message.
 //!
 //! Next: [`super::spaces`], for claims with many targets.
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::super::claim::{Claim, Slots, Target};
 use super::ClaimRound;
-use super::reach::Reach;
+use super::search::Search;
 use crate::messages::error::MessagesError;
 
 /// How often a round makes the round trip at most.
@@ -20,11 +20,14 @@ const TRIES_MAX: usize = 8;
 impl ClaimRound<'_> {
     pub(super) async fn claim_ready(&mut self) -> Result<(), MessagesError> {
         for _ in 0..TRIES_MAX {
-            self.report.forget_passed();
+            self.report.skipped.clear();
             let outboxes = Box::pin(self.claim_ready_once()).await?;
             if !outboxes.is_empty() {
                 self.move_outbox(&outboxes).await?;
-            } else if !(self.report.has_passed() && self.claims.iter().any(|claim| self.report.may_find(claim))) {
+                continue;
+            }
+            let may_find_more = self.claims.iter().any(|claim| self.report.may_find(claim));
+            if self.report.skipped.is_empty() || !may_find_more {
                 break;
             }
         }
@@ -37,22 +40,22 @@ impl ClaimRound<'_> {
         if seeking.is_empty() {
             return Ok(Vec::new());
         }
-        let reach = Reach::of(seeking.iter().map(|(_, target)| *target), self.memory);
+        let search = Search::of(seeking.iter().map(|(_, target)| *target), self.memory);
         // Within one statement, a group has slots of one kind.
         let (mut any, mut named) = (Slots::default(), Slots::default());
         for (claim, target) in seeking {
             let slots = if target.is_any_partition() { &mut any } else { &mut named };
-            slots.add(claim, target, reach.due_since(target));
+            slots.add(claim, target, search.due_since(target));
         }
-        let read = reach.targets.iter().filter(|target| target.is_any_partition());
+        let read = search.targets.iter().filter(|target| target.is_any_partition());
         self.report.read_ready.extend(read.map(|target| target.group));
-        self.memory.searching(&reach.queues(), Instant::now());
+        self.memory.searching(&search.queues(), Instant::now());
         let (connection, context) = (self.connection, self.context);
         let (more_to_mark, any, named, next) = tokio::join!(
-            reach.mark_ready(connection),
+            search.mark_ready(connection),
             any.claim(connection, context),
             named.claim(connection, context),
-            reach.next_due(connection),
+            search.next_due(connection),
         );
         for rows in [&any, &named].into_iter().flatten() {
             self.note_acked(rows);
@@ -61,7 +64,7 @@ impl ClaimRound<'_> {
         self.take(&any).await?;
         self.take(&named).await?;
         self.report.more_to_mark.extend(more_to_mark?);
-        Ok(self.note_next_due(&reach, next?))
+        Ok(self.note_search(&search, next?))
     }
 
     /// The claims with one target for which a search may find something.

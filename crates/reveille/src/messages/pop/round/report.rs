@@ -14,36 +14,41 @@ use reveille_wake::{RoundResult, Stretch, WokenKey};
 
 use super::super::claim::{Claim, Target};
 use super::super::memory::{Memory, Shown};
-use super::reach::NextDue;
+use super::search::NextDue;
 use crate::messages::ids::{GroupId, QueueId};
 use crate::messages::key::Key;
 
+/// What the steps of the round showed. Fields that only grow are open to the steps; those with a
+/// rule have methods.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     /// The current stretch of each group's key.
     stretches: HashMap<GroupId, Stretch>,
-    /// Names that mean something else now.
+    /// Names that mean something else now. Written before the first step.
     pub(super) names_changed: HashSet<Key>,
-    /// Groups that have nothing but announced partitions, all of which were claimed as far as there
-    /// was room.
-    announced_only: HashMap<GroupId, LeftAnnounced>,
-    /// Groups of which the round read all ready partitions, and did not only claim by name.
+    /// Groups of which the round read all ready partitions, and did not only claim by name. Written
+    /// by steps one to three.
     pub(super) read_ready: HashSet<GroupId>,
-    /// Groups with cursors that moved past messages no consumer gets: deleted, expired or dead.
-    passed: HashSet<GroupId>,
-    /// When each target is due next, read after the claims.
-    next: HashMap<Target, NextDue>,
-    /// Queues that have more new partitions than one round marks ready.
+    /// Groups whose cursors skipped messages that no consumer gets: deleted, expired or dead.
+    /// Written by steps one to three; each try of step two begins without.
+    pub(super) skipped: HashSet<GroupId>,
+    /// Queues that have more new partitions than one round marks ready. Written by steps two and
+    /// three.
     pub(super) more_to_mark: HashSet<QueueId>,
-    /// Targets that were ready, and where the round did not claim.
+    /// Targets that were ready, and where the round did not claim. Written by step three.
     pub(super) untried: HashSet<Target>,
+    /// Groups for which only the announced partitions were claimed, because there was nothing else:
+    /// [`Self::note_announced_only`].
+    announced_only: HashMap<GroupId, LeftAnnounced>,
+    /// When each target that was searched is due next: [`Self::merge_next_due`].
+    next: HashMap<Target, NextDue>,
 }
 
 /// Whether announced partitions are left for which no demand of the round had room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeftAnnounced {
-    None,
-    Some,
+    Nothing,
+    More,
 }
 
 impl Report {
@@ -58,15 +63,16 @@ impl Report {
     }
 
     /// The group has nothing but announced partitions, and these were claimed. Not so if a cursor
-    /// only moved on: there may be a message behind those that it passed, and a search must find
-    /// it.
-    pub(super) fn had_announced_only(&mut self, group: GroupId, left: LeftAnnounced) {
-        if !self.passed.contains(&group) {
+    /// skipped messages: there may be one behind those, and a search must find it.
+    pub(super) fn note_announced_only(&mut self, group: GroupId, left: LeftAnnounced) {
+        if !self.skipped.contains(&group) {
             self.announced_only.insert(group, left);
         }
     }
 
-    fn announced_only(&self, target: Target) -> Option<LeftAnnounced> {
+    /// What is left of the announced partitions, if these are all that the target has. A target
+    /// that was searched has its due time instead.
+    fn left_of_announced(&self, target: Target) -> Option<LeftAnnounced> {
         let left = self.announced_only.get(&target.group).copied();
         left.filter(|_| target.is_any_partition() && !self.next.contains_key(&target))
     }
@@ -74,38 +80,22 @@ impl Report {
     /// Whether a search may find something for the claim.
     pub(super) fn may_find(&self, claim: &Claim) -> bool {
         match claim.targets[..] {
-            [target] => claim.waits() && self.announced_only(target).is_none(),
+            [target] => claim.waits() && self.left_of_announced(target).is_none(),
             _ => claim.waits(),
         }
     }
 
-    /// Notes when targets are due next. Returns the queues whose outbox must be moved into the log
-    /// before a claim that still waits may be reported empty.
-    pub(super) fn note_next_due(&mut self, claims: &[Claim], next: Vec<NextDue>) -> Vec<String> {
-        let open_targets = claims.iter().filter(|claim| claim.waits()).flat_map(|claim| &claim.targets);
-        let open_queues: HashSet<QueueId> = open_targets.map(|target| target.queue).collect();
+    /// Notes when targets are due next; the last search of a target counts. Returns the queues
+    /// whose outbox must be moved into the log before a claim that still waits may be reported
+    /// empty.
+    pub(super) fn merge_next_due(&mut self, claims: &[Claim], next: Vec<NextDue>) -> Vec<String> {
+        let open_queues: HashSet<QueueId> = open_targets(claims).map(|target| target.queue).collect();
         let mut outboxes = BTreeSet::new();
         for mut next in next {
             outboxes.extend(next.outbox.take().filter(|_| open_queues.contains(&next.target.queue)));
             self.next.insert(next.target, next);
         }
         outboxes.into_iter().collect()
-    }
-
-    pub(super) fn note_passed(&mut self, groups: &HashSet<GroupId>) {
-        self.passed.extend(groups);
-    }
-
-    pub(super) fn has_passed(&self) -> bool {
-        !self.passed.is_empty()
-    }
-
-    pub(super) fn forget_passed(&mut self) {
-        self.passed.clear();
-    }
-
-    fn passes(&self, target: Target) -> bool {
-        self.passed.contains(&target.group)
     }
 
     pub(super) fn is_due(&self, target: Target) -> bool {
@@ -119,16 +109,17 @@ impl Report {
 
     /// The report to the dispatcher.
     pub(super) fn result(&self, targets: &[Target], mut claims: Vec<Claim>) -> RoundResult<Key, Box<Claim>> {
-        let open_targets = self.open_targets(&mut claims);
+        let open: HashSet<Target> = open_targets(&claims).copied().collect();
+        self.resolve_gone_groups(&mut claims);
         // Changed names are not empty: demands that found no room in this round wait for them too.
         let mut result = RoundResult { more: self.names_changed.iter().cloned().collect(), ..RoundResult::default() };
         for target in targets {
-            if let Some(left) = self.announced_only(*target) {
-                result.followed.push(target.key());
-                result.more.extend((left == LeftAnnounced::Some).then(|| target.key()));
+            if let Some(left) = self.left_of_announced(*target) {
+                result.announced_only.push(target.key());
+                result.more.extend((left == LeftAnnounced::More).then(|| target.key()));
                 continue;
             }
-            match self.state(*target, open_targets.contains(target)) {
+            match self.state(*target, open.contains(target)) {
                 KeyState::More => result.more.push(target.key()),
                 KeyState::Contended => result.contended.push(target.key()),
                 KeyState::DueIn(delay) => result.dues.push((target.key(), delay)),
@@ -140,22 +131,21 @@ impl Report {
         result
     }
 
-    /// The targets of claims that got nothing. A claim whose group is gone resolves its names
-    /// again.
-    fn open_targets(&self, claims: &mut [Claim]) -> HashSet<Target> {
-        let mut open_targets = HashSet::new();
+    /// Claims that got nothing and whose group is gone resolve their names again.
+    fn resolve_gone_groups(&self, claims: &mut [Claim]) {
         for claim in claims.iter_mut().filter(|claim| claim.waits()) {
-            open_targets.extend(&claim.targets);
-            if claim.targets.iter().any(|target| self.next.get(target).is_some_and(|next| !next.exists)) {
+            if claim.targets.iter().any(|target| self.is_gone(*target)) {
                 claim.names_changed();
             }
         }
-        open_targets
+    }
+
+    fn is_gone(&self, target: Target) -> bool {
+        self.next.get(&target).is_some_and(|next| !next.exists)
     }
 
     fn state(&self, target: Target, is_open: bool) -> KeyState {
-        let next = self.next.get(&target);
-        if next.is_some_and(|next| !next.exists)
+        if self.is_gone(target)
             // Every claim was served, so the round did not read what is left.
             || !is_open
             || self.untried.contains(&target)
@@ -163,8 +153,9 @@ impl Report {
         {
             return KeyState::More;
         }
-        match next.and_then(|next| next.due_s) {
-            Some(due_s) if due_s <= 0.0 && self.passes(target) => KeyState::More,
+        match self.next.get(&target).and_then(|next| next.due_s) {
+            // There may be a message behind those that were skipped.
+            Some(due_s) if due_s <= 0.0 && self.skipped.contains(&target.group) => KeyState::More,
             // Due but not claimed: another claim holds its row at the moment.
             Some(due_s) if due_s <= 0.0 => KeyState::Contended,
             // A due time too far away for a duration counts as none.
@@ -180,12 +171,17 @@ impl Report {
             let next = self.next.get(target);
             let shown = Shown {
                 plain: next.map(|next| next.exists && next.plain),
-                left_ready: more.contains(target) && self.read_ready.contains(&target.group),
+                may_have_left_ready: more.contains(target) && self.read_ready.contains(&target.group),
                 complete_in: next.and_then(|_| self.stretch(target.group)),
             };
             memory.learn(target.group, shown);
         }
     }
+}
+
+/// The targets of claims that got nothing.
+fn open_targets(claims: &[Claim]) -> impl Iterator<Item = &Target> {
+    claims.iter().filter(|claim| claim.waits()).flat_map(|claim| &claim.targets)
 }
 
 /// What a round showed of a key.

@@ -2,7 +2,7 @@
 //!
 //! First it marks new partitions ready and reads which targets are due. Then it claims there, for
 //! each claim the best target first. A target where nothing was claimed is not tried again, unless
-//! its cursors only moved past messages that no consumer gets.
+//! its cursors only skipped messages that no consumer gets.
 //!
 //! Next: [`super::report`].
 
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::super::claim::{Claim, Slots, Target};
 use super::ClaimRound;
-use super::reach::Reach;
+use super::search::Search;
 use crate::messages::error::MessagesError;
 
 /// How often a round claims before it leaves the remaining targets to the next round.
@@ -24,51 +24,51 @@ type Tried = HashMap<usize, HashSet<Target>>;
 impl ClaimRound<'_> {
     pub(super) async fn search_spaces(&mut self) -> Result<(), MessagesError> {
         let targets = self.claims.iter().filter(|claim| is_wide(claim)).flat_map(|claim| claim.targets.clone());
-        let reach = Reach::of(targets, self.memory);
-        if reach.targets.is_empty() {
+        let search = Search::of(targets, self.memory);
+        if search.targets.is_empty() {
             return Ok(());
         }
-        self.find_due(&reach).await?;
+        self.find_due(&search).await?;
         let mut tried_by_claim = Tried::new();
         for _ in 0..TRIES_MAX {
-            let slots = self.next_slots(&reach, &mut tried_by_claim);
+            let slots = self.next_slots(&search, &mut tried_by_claim);
             if slots.is_empty() {
                 break;
             }
             self.claim_spaces(&slots, &mut tried_by_claim).await?;
         }
         self.note_untried(&tried_by_claim);
-        let next = reach.next_due(self.connection).await?;
-        self.note_next_due(&reach, next);
+        let next = search.next_due(self.connection).await?;
+        self.note_search(&search, next);
         Ok(())
     }
 
     /// Reads which targets are due, after the messages of their outboxes were moved into the logs.
-    async fn find_due(&mut self, reach: &Reach) -> Result<(), MessagesError> {
-        let outboxes = self.mark_and_read_due(reach).await?;
+    async fn find_due(&mut self, search: &Search) -> Result<(), MessagesError> {
+        let outboxes = self.mark_and_read_due(search).await?;
         if !outboxes.is_empty() {
             self.move_outbox(&outboxes).await?;
-            self.mark_and_read_due(reach).await?;
+            self.mark_and_read_due(search).await?;
         }
         Ok(())
     }
 
-    async fn mark_and_read_due(&mut self, reach: &Reach) -> Result<Vec<String>, MessagesError> {
-        self.memory.searching(&reach.queues(), Instant::now());
-        let (more_to_mark, next) = tokio::join!(reach.mark_ready(self.connection), reach.next_due(self.connection));
+    async fn mark_and_read_due(&mut self, search: &Search) -> Result<Vec<String>, MessagesError> {
+        self.memory.searching(&search.queues(), Instant::now());
+        let (more_to_mark, next) = tokio::join!(search.mark_ready(self.connection), search.next_due(self.connection));
         self.report.more_to_mark.extend(more_to_mark?);
-        Ok(self.note_next_due(reach, next?))
+        Ok(self.note_search(search, next?))
     }
 
     /// Slots for each claim that still waits, at the best due target where it was not tried.
-    fn next_slots(&mut self, reach: &Reach, tried_by_claim: &mut Tried) -> Slots {
+    fn next_slots(&mut self, search: &Search, tried_by_claim: &mut Tried) -> Slots {
         let mut slots = Slots::default();
         for claim in self.claims.iter().filter(|claim| is_wide(claim)) {
             let tried_targets = tried_by_claim.entry(claim.number).or_default();
             let due = |target: &&Target| self.report.is_due(**target) && !tried_targets.contains(*target);
             if let Some(target) = claim.targets.iter().find(due).copied() {
                 tried_targets.insert(target);
-                slots.add_any(claim, target.group, reach.due_since(target));
+                slots.add_any(claim, target.group, search.due_since(target));
                 self.report.read_ready.insert(target.group);
             }
         }
@@ -78,11 +78,11 @@ impl ClaimRound<'_> {
     async fn claim_spaces(&mut self, slots: &Slots, tried_by_claim: &mut Tried) -> Result<(), MessagesError> {
         let rows = slots.claim(self.connection, self.context).await?;
         self.note_acked(&rows);
-        let passed = self.take(&rows).await?;
-        // There may be a message behind those that were passed; a pop that does not wait must get
+        let skipped = self.take(&rows).await?;
+        // There may be a message behind those that were skipped; a pop that does not wait must get
         // it.
         for tried_targets in tried_by_claim.values_mut() {
-            tried_targets.retain(|target| !passed.contains(&target.group));
+            tried_targets.retain(|target| !skipped.contains(&target.group));
         }
         Ok(())
     }

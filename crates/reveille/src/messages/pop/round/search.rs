@@ -1,7 +1,11 @@
-//! The targets of a search, and the two statements around its claims.
+//! One search: its targets, and from which due time on each group is read.
 //!
-//! [`Reach::mark_ready`] marks partitions with new messages ready, so that claims find them.
-//! [`Reach::next_due`] reads when each target has something to claim next.
+//! A search marks partitions with new messages ready, claims ready ones, and reads when each target
+//! is due next. Owns the first and the last statement of the three. Promises that all three read a
+//! group from the same due time on: otherwise a partition that the claim does not see would be
+//! reported due again and again.
+//!
+//! Next: [`super::super::low_water`], where that due time comes from.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
@@ -18,12 +22,10 @@ use crate::messages::statements::{DUES, MARK_READY};
 /// How many partitions the database marks ready in one statement.
 const MARKED_MAX: i32 = 2000;
 
-/// The targets of a search, and from which due time on each group is read. Claims and `next_due`
-/// must read from the same time: otherwise a partition that the claim does not see would be
-/// reported due again and again.
 #[derive(Debug)]
-pub(super) struct Reach {
+pub(super) struct Search {
     pub(super) targets: Vec<Target>,
+    /// For each group that is searched in any partition. One partition is always read.
     due_since: HashMap<GroupId, SystemTime>,
 }
 
@@ -39,24 +41,19 @@ pub(super) struct NextDue {
     pub(super) plain: bool,
     /// The name of its queue, if the outbox has messages of it that are not in the log yet.
     pub(super) outbox: Option<String>,
-    search: SearchCost,
-}
-
-/// What it cost to read the group's due times.
-#[derive(Debug, Clone, Copy)]
-struct SearchCost {
+    /// What it cost to read the due times of the group.
     effort: Effort,
     /// Nothing is due before this time.
     empty_before: SystemTime,
 }
 
-impl Reach {
+impl Search {
     /// Each target once, in this order.
     pub(super) fn of(targets: impl Iterator<Item = Target>, memory: &Memory) -> Self {
         let mut seen = HashSet::new();
         let targets: Vec<Target> = targets.filter(|target| seen.insert(*target)).collect();
         let any = targets.iter().filter(|target| target.is_any_partition());
-        let due_since = any.map(|target| (target.group, memory.search_from(target.group))).collect();
+        let due_since = any.map(|target| (target.group, memory.due_since_for_search(target.group))).collect();
         Self { targets, due_since }
     }
 
@@ -72,7 +69,8 @@ impl Reach {
         queues
     }
 
-    /// Marks partitions with new messages ready; returns the queues that may have more of them.
+    /// Marks partitions with new messages ready, so that claims find them. Returns the queues that
+    /// may have more of them.
     pub(super) async fn mark_ready(&self, connection: &Connection) -> Result<Vec<QueueId>, DatabaseError> {
         let queues = self.queues();
         let ids: Vec<i32> = queues.iter().map(|queue| queue.0).collect();
@@ -82,6 +80,7 @@ impl Reach {
         Ok(if marked >= MARKED_MAX { queues } else { Vec::new() })
     }
 
+    /// Reads when each target has something to claim next.
     pub(super) async fn next_due(&self, connection: &Connection) -> Result<Vec<NextDue>, DatabaseError> {
         let targets = || self.targets.iter();
         let groups: Vec<i32> = targets().map(|target| target.group.0).collect();
@@ -93,29 +92,33 @@ impl Reach {
     }
 
     fn read(&self, row: &Row) -> Option<NextDue> {
-        let number = usize::try_from(row.get::<_, i32>("o") - 1).ok()?;
+        let number = usize::try_from(row.get::<_, i32>("position") - 1).ok()?;
         let took = Duration::try_from_secs_f64(row.get("took_s")).unwrap_or_default();
         Some(NextDue {
             target: *self.targets.get(number)?,
-            exists: row.get("known"),
+            exists: row.get("exists"),
             due_s: row.get("due_s"),
             plain: row.get("plain"),
-            outbox: row.get("sent"),
-            search: SearchCost { effort: Effort { entries: row.get("entries"), took }, empty_before: row.get("place") },
+            outbox: row.get("outbox"),
+            effort: Effort { entries: row.get("entries"), took },
+            empty_before: row.get("empty_before"),
         })
     }
 
-    /// Notes in the memory what the searches cost. A search that did not read from the start is due
-    /// again when one must: otherwise no round would come back for what it did not read.
-    pub(super) fn note_search_costs(&self, memory: &mut Memory, next: &mut [NextDue]) {
-        for next in next {
-            let group = next.target.group;
-            if self.due_since(next.target) != START {
-                let wait = memory.full_search_in(group).as_secs_f64();
-                next.due_s = Some(next.due_s.map_or(wait, |due_s| due_s.min(wait)));
-            } else if next.target.is_any_partition() {
-                memory.searched_from_start(group, next.search.effort, next.search.empty_before);
-            }
+    /// Remembers what it cost to read groups from the start.
+    pub(super) fn remember_costs(&self, memory: &mut Memory, next: &[NextDue]) {
+        let from_start = |next: &&NextDue| next.target.is_any_partition() && self.due_since(next.target) == START;
+        for NextDue { target, effort, empty_before, .. } in next.iter().filter(from_start) {
+            memory.searched_from_start(target.group, *effort, *empty_before);
+        }
+    }
+
+    /// A group that was not read from the start is due again when it must be: otherwise no round
+    /// would come back for what was not read.
+    pub(super) fn come_back_for_the_start(&self, memory: &Memory, next: &mut [NextDue]) {
+        for next in next.iter_mut().filter(|next| self.due_since(next.target) != START) {
+            let wait = memory.full_search_in(next.target.group).as_secs_f64();
+            next.due_s = Some(next.due_s.map_or(wait, |due_s| due_s.min(wait)));
         }
     }
 }

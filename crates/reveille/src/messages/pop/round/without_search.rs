@@ -19,34 +19,37 @@ use crate::messages::error::MessagesError;
 use crate::messages::ids::{GroupId, PartitionId, QueueId};
 use crate::messages::ready::Announced;
 
-/// The slots to claim without a search.
+/// Where to claim without a search.
 #[derive(Default)]
-struct KnownSlots {
-    /// For claims that want one partition and ack later: the statement for plain queues serves
+struct KnownPlaces {
+    /// Slots of claims that want one partition and ack later: the statement for plain queues serves
     /// them.
     single: Slots,
+    /// Slots of all other claims.
     general: Slots,
-    groups: HashMap<GroupId, AnnouncedToGroup>,
+    /// By group, what was announced to it, if it is in the mode `Announced`.
+    announced: HashMap<GroupId, AnnouncedToGroup>,
     announced_queues: HashSet<QueueId>,
 }
 
-/// The partitions that were announced to a group and that this round claims.
+/// The announced partitions of a group.
 #[derive(Default)]
 struct AnnouncedToGroup {
+    /// Those of this round that have not been claimed whole.
     unclaimed: HashSet<PartitionId>,
-    /// More were announced than the round has room for.
-    more: bool,
-    /// More were announced than were remembered.
-    forgotten: bool,
+    /// There are more than the demands of the round have room for; these stay announced.
+    left_some: bool,
+    /// There were more than could be remembered: only a search finds these.
+    forgot_some: bool,
 }
 
 impl ClaimRound<'_> {
-    pub(super) async fn claim_announced(&mut self) -> Result<(), MessagesError> {
-        let mut slots = self.known_slots();
-        self.memory.claiming_announced(&slots.announced_queues);
+    pub(super) async fn claim_without_search(&mut self) -> Result<(), MessagesError> {
+        let mut places = self.take_known_places();
+        self.memory.claiming_announced(&places.announced_queues);
         let (single, general) = tokio::join!(
-            slots.single.claim_plain(self.connection, self.context),
-            slots.general.claim(self.connection, self.context),
+            places.single.claim_plain(self.connection, self.context),
+            places.general.claim(self.connection, self.context),
         );
         for rows in [&single, &general].into_iter().flatten() {
             self.note_acked(rows);
@@ -54,39 +57,47 @@ impl ClaimRound<'_> {
         let (single, general) = (single?, general?);
         self.take(&single).await?;
         self.take(&general).await?;
-        slots.cross_off(single.iter().chain(&general).map(ClaimRow));
-        for (group, announced) in slots.groups {
-            let all_claimed = announced.unclaimed.is_empty() && !announced.forgotten;
-            if all_claimed && self.memory.is_complete(group, self.report.stretch(group)) {
-                let left = if announced.more { LeftAnnounced::Some } else { LeftAnnounced::None };
-                self.report.had_announced_only(group, left);
-            }
-        }
+        places.cross_off(single.iter().chain(&general).map(ClaimRow));
+        self.note_announced_only(places.announced);
         Ok(())
     }
 
-    fn known_slots(&mut self) -> KnownSlots {
-        let (mut slots, now) = (KnownSlots::default(), Instant::now());
+    /// Takes what was announced to each group, whatever its mode: what is not claimed by name is
+    /// ready already, or is found by a search.
+    fn take_known_places(&mut self) -> KnownPlaces {
+        let (mut places, now) = (KnownPlaces::default(), Instant::now());
         for claim in self.claims.iter().filter(|claim| claim.waits()) {
             let [target @ Target { partition: None, queue, group }] = claim.targets[..] else { continue };
             let take_announced = |most| self.context.notifier.take_announced(queue, group, most);
             match self.memory.mode(target, now) {
-                Mode::Announced => slots.add_announced(claim, target, take_announced(claim.demand.slots())),
+                Mode::Announced => places.add_announced(claim, target, take_announced(claim.demand.slots())),
                 // The announced partitions are ready already, or the next search marks them ready.
                 Mode::Backlog => {
                     take_announced(usize::MAX);
-                    slots.slots_of(claim).add_any(claim, group, self.memory.claim_from(group));
+                    places.slots_of(claim).add_any(claim, group, self.memory.due_since_for_claim(group));
                     self.report.read_ready.insert(group);
                 }
-                // The search finds the announced partitions as well.
+                // The search of this round finds the announced partitions as well.
                 Mode::Search => _ = take_announced(usize::MAX),
             }
         }
-        slots
+        places
+    }
+
+    /// Reports the groups for which no search is needed: all that was announced was claimed, and
+    /// there was nothing else when the stretch of their key began.
+    fn note_announced_only(&mut self, groups: HashMap<GroupId, AnnouncedToGroup>) {
+        for (group, announced) in groups {
+            let all_claimed = announced.unclaimed.is_empty() && !announced.forgot_some;
+            if all_claimed && self.memory.is_complete(group, self.report.stretch(group)) {
+                let left = if announced.left_some { LeftAnnounced::More } else { LeftAnnounced::Nothing };
+                self.report.note_announced_only(group, left);
+            }
+        }
     }
 }
 
-impl KnownSlots {
+impl KnownPlaces {
     fn slots_of(&mut self, claim: &Claim) -> &mut Slots {
         let single = claim.demand.slots() == 1 && !claim.demand.auto_ack;
         if single { &mut self.single } else { &mut self.general }
@@ -94,10 +105,11 @@ impl KnownSlots {
 
     fn add_announced(&mut self, claim: &Claim, target: Target, announced: Announced) {
         self.announced_queues.insert(target.queue);
-        let group = self.groups.entry(target.group).or_default();
+        let group = self.announced.entry(target.group).or_default();
         group.unclaimed.extend(&announced.partitions);
-        group.more = announced.more;
-        group.forgotten |= !announced.complete;
+        // The claims of a group take from one list, so only the last of them knows what is left.
+        group.left_some = announced.left_some;
+        group.forgot_some |= !announced.forgot_none;
         for partition in announced.partitions {
             self.slots_of(claim).add_named(claim, target.group, partition);
         }
@@ -107,7 +119,7 @@ impl KnownSlots {
     /// end, the group is woken for the messages that follow.
     fn cross_off<'r>(&mut self, rows: impl Iterator<Item = ClaimRow<'r>>) {
         for row in rows.filter(|row| row.is_leased() && !row.has_more()) {
-            if let Some(announced) = self.groups.get_mut(&row.group()) {
+            if let Some(announced) = self.announced.get_mut(&row.group()) {
                 announced.unclaimed.remove(&row.partition());
             }
         }

@@ -24,7 +24,7 @@ pub use acknowledge::Acknowledgement;
 pub(super) use in_transaction::Settlements;
 pub use settlement::{Outcome, Settled, Settlement};
 pub use work::Renewed;
-pub(super) use work::pass_whole;
+pub(super) use work::settle_empty;
 
 use super::Messages;
 use super::context::MessagesContext;
@@ -35,7 +35,7 @@ use super::statements::LEASED;
 use crate::batcher::{Batcher, BatcherFigures, BatcherOptions};
 use memory::Memory;
 use settlement::{CursorKey, End};
-use work::{Answer, Progress, Renewal, Request, Settling, Verdict};
+use work::{Answer, Renewal, Request, SettleRequest, Settling, Verdict};
 
 pub(super) const BATCHERS: [&str; 1] = ["ack"];
 /// A lease longer than this is a mistake.
@@ -70,7 +70,7 @@ impl Settler {
             match settlement.lease {
                 Some(lease) => {
                     answers.push(None);
-                    requests.push(Request::Settle(settlement, lease, Progress::Open));
+                    requests.push(Request::Settle(SettleRequest::new(settlement, lease)));
                 }
                 None => answers.push(Some(Ok(auto_acked(&settlement.end)))),
             }

@@ -41,7 +41,7 @@ use crate::messages::group::Groups;
 use crate::messages::ids::{GroupId, LeaseId, PartitionId};
 use crate::messages::key::Key;
 use crate::messages::outbox;
-use crate::messages::settle::{Settlement, pass_whole};
+use crate::messages::settle::{Settlement, settle_empty};
 use report::Report;
 use search::{NextDue, Search};
 
@@ -262,7 +262,7 @@ impl ClaimRound<'_> {
                 empty.push(Settlement::complete(&lease));
             }
         }
-        pass_whole(self.connection, &empty).await?;
+        settle_empty(self.connection, &empty).await?;
         Ok(groups)
     }
 

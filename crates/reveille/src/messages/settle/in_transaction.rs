@@ -4,9 +4,9 @@
 
 use tokio_postgres::Row;
 
-use super::acknowledge::{Acknowledgement, Bundle, bundle};
+use super::acknowledge::{Acknowledgement, Bundle, Bundles, bundle_by_lease};
 use super::settlement::{Settled, Settlement};
-use super::work::{Arrays, item_of, verdict, wake};
+use super::work::{Arrays, announce_freed, item_of, verdict};
 use super::{Settler, auto_acked};
 use crate::database::{DatabaseError, Transaction};
 use crate::messages::context::MessagesContext;
@@ -38,11 +38,14 @@ impl Settlements {
             return Ok(Err((at, auto_acked(&settlements[at].end).settled)));
         }
         let count = acknowledgements.len();
-        let (bundles, refused) = bundle(context, settler, acknowledgements).await?;
+        let Bundles { by_lease, refused } = bundle_by_lease(context, settler, acknowledgements).await?;
         let first = refused.into_iter().min_by_key(|(at, _)| *at);
         Ok(match first {
             Some((at, settled)) => Err((settlements.len() + at, settled)),
-            None => Ok(Self { own: settlements, bundles, acknowledgements: count, rows: Vec::new() }),
+            None => {
+                let bundles = by_lease.into_values().collect();
+                Ok(Self { own: settlements, bundles, acknowledgements: count, rows: Vec::new() })
+            }
         })
     }
 
@@ -85,7 +88,7 @@ impl Settlements {
         let cursors: Vec<_> = self.all().iter().map(|settlement| settlement.cursor).collect();
         for row in &self.rows {
             if let Some(cursor) = cursors.get(item_of(row)) {
-                wake(context, row, *cursor);
+                announce_freed(context, row, *cursor);
             }
         }
     }

@@ -6,23 +6,27 @@
 //! between, the repeat cannot show whether the first attempt counted; then the answer is an error
 //! that says so.
 //!
-//! Next: `sql/messages/settle/complete.sql` for whole leases, `sql/functions/settle.sql` for all
-//! others.
+//! Next: `columns`, then `sql/messages/settle/complete.sql` for whole leases,
+//! `sql/functions/settle.sql` for all others.
 
-use std::collections::{HashMap, HashSet};
+mod columns;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::settlement::{CursorKey, End, Settled, Settlement};
+use super::settlement::{CursorKey, Settled, Settlement};
 use crate::batcher::{Failed, Work, interrupts};
-use crate::database::{Connection, DatabaseError, Param};
+use crate::database::{Connection, DatabaseError};
 use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
 use crate::messages::ids::LeaseId;
 use crate::messages::statements::{COMPLETE, RENEW, SETTLE};
+pub(super) use columns::Arrays;
+use columns::WholeLeases;
 
 /// The work of the batcher for acks.
 #[derive(Debug)]
@@ -32,15 +36,22 @@ pub(super) struct Settling {
 
 #[derive(Debug)]
 pub(super) enum Request {
-    /// A settlement under a lease, and what is known of it.
-    Settle(Settlement, LeaseId, Progress),
+    Settle(SettleRequest),
     /// More time for a lease.
     Renew(Renewal),
 }
 
+/// A settlement under a lease, and what is known of it.
+#[derive(Debug)]
+pub(super) struct SettleRequest {
+    settlement: Settlement,
+    lease: LeaseId,
+    progress: Progress,
+}
+
 /// How far a settlement is, after any number of attempts.
 #[derive(Debug)]
-pub(super) enum Progress {
+enum Progress {
     /// Not decided, and no attempt was interrupted.
     Open,
     /// An attempt may have settled the lease: its answer was lost, for this reason.
@@ -95,7 +106,7 @@ impl Work for Settling {
 
     fn weight(item: &Request) -> usize {
         match item {
-            Request::Settle(settlement, ..) => 96 + settlement.end.error().map_or(0, str::len),
+            Request::Settle(request) => 96 + request.settlement.end.error().map_or(0, str::len),
             Request::Renew(_) => 64,
         }
     }
@@ -111,17 +122,44 @@ impl Work for Settling {
             }
         };
         let answer = |item: &Request| match item {
-            Request::Settle(_, _, Progress::Decided(verdict)) => Answer::Settled(*verdict),
-            Request::Settle(_, _, Progress::Unknown(error)) => Answer::Unknown(error.clone()),
-            Request::Settle(_, _, Progress::Open | Progress::Interrupted(_)) => Answer::Settled(LOST),
+            Request::Settle(request) => request.answer(),
             Request::Renew(renewal) => Answer::Renewed(renewed.get(&renewal.lease).copied()),
         };
         Ok(items.iter().map(answer).collect())
     }
 }
 
-const LOST: Verdict = Verdict { settled: Settled::LeaseLost, before: None };
-const WHOLE: Settled = Settled::Done { released: true, dead: false };
+impl SettleRequest {
+    pub(super) const fn new(settlement: Settlement, lease: LeaseId) -> Self {
+        Self { settlement, lease, progress: Progress::Open }
+    }
+
+    /// A statement decided it.
+    fn decide(&mut self, verdict: Verdict) {
+        let lost = verdict.settled == Settled::LeaseLost;
+        self.progress = match std::mem::replace(&mut self.progress, Progress::Open) {
+            Progress::Interrupted(error) if lost && self.settlement.end.may_have_counted(verdict.before) => {
+                Progress::Unknown(error)
+            }
+            _ => Progress::Decided(verdict),
+        };
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.progress, Progress::Open | Progress::Interrupted(_))
+    }
+
+    fn answer(&self) -> Answer {
+        match &self.progress {
+            Progress::Decided(verdict) => Answer::Settled(*verdict),
+            Progress::Unknown(error) => Answer::Unknown(error.clone()),
+            // No statement returned a row for it.
+            Progress::Open | Progress::Interrupted(_) => {
+                Answer::Settled(Verdict { settled: Settled::LeaseLost, before: None })
+            }
+        }
+    }
+}
 
 impl Settling {
     async fn run_all(
@@ -164,31 +202,21 @@ impl Settling {
     /// Settles whole leases. If one is in the batch twice, the other statement finds that the
     /// second is a repeat.
     async fn complete(&self, connection: &Connection, items: &mut [Request]) -> Result<(), DatabaseError> {
-        let mut seen = HashSet::with_capacity(items.len());
-        let whole: Vec<(usize, &Settlement, Uuid, i64)> = open(items)
-            .filter_map(|(at, settlement, lease)| match settlement.end {
-                End::Whole(through) => Some((at, settlement, lease.0, through)),
-                End::Through(_) | End::At(..) | End::Released => None,
-            })
-            .filter(|(_, settlement, ..)| seen.insert(settlement.cursor))
-            .collect();
-        if whole.is_empty() {
+        let whole = WholeLeases::of(open(items));
+        if whole.positions.is_empty() {
             return Ok(());
         }
-        let partitions: Vec<i32> = whole.iter().map(|(_, settlement, ..)| settlement.cursor.partition.0).collect();
-        let groups: Vec<i32> = whole.iter().map(|(_, settlement, ..)| settlement.cursor.group.0).collect();
-        let nonces: Vec<Uuid> = whole.iter().map(|(_, _, nonce, _)| *nonce).collect();
-        let throughs: Vec<i64> = whole.iter().map(|(.., through)| *through).collect();
-        let strict: Vec<bool> = whole.iter().map(|(_, settlement, ..)| settlement.strict).collect();
-        let cursors: Vec<(usize, CursorKey)> =
-            whole.iter().map(|(at, settlement, ..)| (*at, settlement.cursor)).collect();
-        let rows = connection.query(&COMPLETE, &[&partitions, &groups, &nonces, &throughs, &strict]).await?;
-        let read = |row: &Row| ((row.get("partition"), row.get("grp")), (row.get("more"), row.get("before")));
-        let done: HashMap<(i32, i32), (bool, i64)> = rows.iter().map(read).collect();
-        for (at, cursor) in cursors {
-            let Some((more, before)) = done.get(&(cursor.partition.0, cursor.group.0)) else { continue };
-            note(&mut items[at], Verdict { settled: WHOLE, before: Some(*before) });
-            if *more {
+        let rows = connection.query(&COMPLETE, &whole.params()).await?;
+        let completed: HashMap<(i32, i32), &Row> =
+            rows.iter().map(|row| ((row.get("partition"), row.get("grp")), row)).collect();
+        for position in whole.positions {
+            let Request::Settle(request) = &mut items[position] else { continue };
+            let cursor = request.settlement.cursor;
+            // A lease that the statement left out stays open: the other statement decides it.
+            let Some(row) = completed.get(&(cursor.partition.0, cursor.group.0)) else { continue };
+            let settled = Settled::Done { released: true, dead: false };
+            request.decide(Verdict { settled, before: Some(row.get("before")) });
+            if row.get("more") {
                 self.context.notifier.freed(cursor.queue, cursor.group, cursor.partition);
             }
         }
@@ -197,42 +225,45 @@ impl Settling {
 
     /// Settles everything that is not decided yet.
     async fn settle(&self, connection: &Connection, items: &mut [Request]) -> Result<(), DatabaseError> {
-        let cursors: Vec<(usize, CursorKey)> = open(items).map(|(at, settlement, _)| (at, settlement.cursor)).collect();
-        if cursors.is_empty() {
+        let positions: Vec<usize> = open(items).map(|(position, _)| position).collect();
+        if positions.is_empty() {
             return Ok(());
         }
         let rows = {
-            let arrays = Arrays::of(open(items).map(|(_, settlement, lease)| (settlement, lease)));
+            let arrays = Arrays::of(open(items).map(|(_, request)| (&request.settlement, request.lease)));
             connection.query(&SETTLE, &arrays.params()).await?
         };
         for row in &rows {
-            let Some((at, cursor)) = cursors.get(item_of(row)) else { continue };
-            if matches!(&items[*at], Request::Settle(_, _, Progress::Interrupted(_))) {
+            let Some(position) = positions.get(item_of(row)) else { continue };
+            let Request::Settle(request) = &mut items[*position] else { continue };
+            let cursor = request.settlement.cursor;
+            if matches!(request.progress, Progress::Interrupted(_)) {
                 // An attempt whose answer was lost may have freed the partition, and woke nobody.
                 self.context.notifier.freed(cursor.queue, cursor.group, cursor.partition);
             }
-            note(&mut items[*at], verdict(row));
-            wake(&self.context, row, *cursor);
+            request.decide(verdict(row));
+            announce_freed(&self.context, row, cursor);
         }
         Ok(())
     }
 }
 
-/// Settles leases that no consumer received. Not by the statement for whole leases, which leaves
-/// out a cursor that another statement changed while it waited.
-pub(in crate::messages) async fn pass_whole(
+/// Settles leases without a message, which no consumer received. Not by the statement for whole
+/// leases, which leaves out a cursor that another statement changed while it waited.
+pub(in crate::messages) async fn settle_empty(
     connection: &Connection,
     settlements: &[Settlement],
 ) -> Result<(), DatabaseError> {
     let arrays = Arrays::of(settlements.iter().filter_map(|settlement| Some((settlement, settlement.lease?))));
-    if !arrays.partitions.is_empty() {
+    if !arrays.is_empty() {
         connection.execute(&SETTLE, &arrays.params()).await?;
     }
     Ok(())
 }
 
-/// A settlement was committed: wakes the group if the partition has more messages for it.
-pub(super) fn wake(context: &MessagesContext, row: &Row, cursor: CursorKey) {
+/// A settlement was committed: announces the partition if it has more messages for the group, now
+/// or after a delay.
+pub(super) fn announce_freed(context: &MessagesContext, row: &Row, cursor: CursorKey) {
     if !row.get::<_, bool>("more") {
         return;
     }
@@ -249,65 +280,21 @@ pub(super) fn item_of(row: &Row) -> usize {
     usize::try_from(row.get::<_, i32>("item") - 1).unwrap_or(usize::MAX)
 }
 
-/// Settlements as the parameters of the statement.
-#[derive(Debug, Default)]
-pub(super) struct Arrays<'s> {
-    partitions: Vec<i32>,
-    groups: Vec<i32>,
-    nonces: Vec<Uuid>,
-    throughs: Vec<i64>,
-    outcomes: Vec<&'static str>,
-    errors: Vec<Option<&'s str>>,
-    strict: Vec<bool>,
-}
-
-impl<'s> Arrays<'s> {
-    pub(super) fn of(settlements: impl Iterator<Item = (&'s Settlement, LeaseId)>) -> Self {
-        let mut arrays = Self::default();
-        for (settlement, lease) in settlements {
-            arrays.partitions.push(settlement.cursor.partition.0);
-            arrays.groups.push(settlement.cursor.group.0);
-            arrays.nonces.push(lease.0);
-            arrays.throughs.push(settlement.end.through());
-            arrays.outcomes.push(settlement.end.word());
-            arrays.errors.push(settlement.end.error());
-            arrays.strict.push(settlement.strict);
-        }
-        arrays
-    }
-
-    pub(super) fn params(&self) -> [Param<'_>; 7] {
-        let Self { partitions, groups, nonces, throughs, outcomes, errors, strict } = self;
-        [partitions, groups, nonces, throughs, outcomes, errors, strict]
-    }
-}
-
 /// Settlements that are not decided yet, with their position in the batch.
-fn open(items: &[Request]) -> impl Iterator<Item = (usize, &Settlement, LeaseId)> {
-    items.iter().enumerate().filter_map(|(at, item)| match item {
-        Request::Settle(settlement, lease, Progress::Open | Progress::Interrupted(_)) => Some((at, settlement, *lease)),
-        Request::Settle(_, _, Progress::Decided(_) | Progress::Unknown(_)) | Request::Renew(_) => None,
+fn open(items: &[Request]) -> impl Iterator<Item = (usize, &SettleRequest)> {
+    items.iter().enumerate().filter_map(|(position, item)| match item {
+        Request::Settle(request) => request.is_open().then_some((position, request)),
+        Request::Renew(_) => None,
     })
 }
 
 /// Settlements without a verdict may have taken effect in the attempt that failed.
 fn note_interrupted(items: &mut [Request], error: &DatabaseError) {
     for item in items {
-        if let Request::Settle(_, _, progress @ Progress::Open) = item {
+        if let Request::Settle(SettleRequest { progress: progress @ Progress::Open, .. }) = item {
             *progress = Progress::Interrupted(error.clone());
         }
     }
-}
-
-fn note(item: &mut Request, verdict: Verdict) {
-    let Request::Settle(settlement, _, progress) = item else { return };
-    let lost = verdict.settled == Settled::LeaseLost;
-    *progress = match std::mem::replace(progress, Progress::Open) {
-        Progress::Interrupted(error) if lost && settlement.end.may_have_counted(verdict.before) => {
-            Progress::Unknown(error)
-        }
-        _ => Progress::Decided(verdict),
-    };
 }
 
 pub(super) fn verdict(row: &Row) -> Verdict {

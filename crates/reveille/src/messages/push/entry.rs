@@ -84,12 +84,14 @@ impl Entry {
         self.verdict = None;
     }
 
-    /// What an entry with the same transaction id, behind this one in the flush, gets.
+    /// What an entry with the same transaction id, behind this one in the flush, gets: it is a
+    /// duplicate, or is refused as this one was.
     pub(super) fn verdict_of_repeat(&self) -> Option<Verdict> {
         match &self.verdict {
+            Some(Verdict::Refused(refused)) => Some(Verdict::Refused(refused.clone())),
             Some(Verdict::Duplicate(of)) => Some(Verdict::Duplicate(*of)),
             Some(Verdict::Stored(_) | Verdict::Buffered | Verdict::Repeats(_)) => Some(Verdict::Duplicate(self.id)),
-            Some(Verdict::Refused(_)) | None => None,
+            None => None,
         }
     }
 
@@ -99,7 +101,7 @@ impl Entry {
             Some(Verdict::Duplicate(of)) => (of, PushOutcome::Duplicate { of }),
             Some(Verdict::Buffered) => (self.id, PushOutcome::Buffered),
             Some(Verdict::Refused(refused)) => return Err(refused),
-            // Its queue was deleted and re-created in every round, or the entry it repeats has failed.
+            // Its queue was deleted and re-created in every round, or that of the entry it repeats.
             Some(Verdict::Repeats(_)) | None => {
                 return Err(MessagesError::NoQueue { queue: self.item.queue.to_string() });
             }

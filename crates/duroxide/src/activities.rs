@@ -25,9 +25,9 @@ pub(crate) use relay::Relayed;
 use sessions::Sessions;
 pub(crate) use shelf::{Fetch, Shelf};
 
-use crate::glance::Glances;
 use crate::number::{seconds, signed};
 use crate::queue::{ClaimFailed, Claimed, Queue, due};
+use crate::read_ahead::{ReadAhead, Reading};
 use crate::statements::{
     ABANDON_ACTIVITIES, CLAIM_ACTIVITIES, CLAIM_PLAIN, ENQUEUE_ACTIVITY, RENEW_ACTIVITY, SETTLE_ACTIVITY,
     SURVEY_ACTIVITIES,
@@ -45,7 +45,7 @@ const RACES: usize = 3;
 pub(crate) struct Activities {
     store: Store,
     sessions: Sessions,
-    glances: Arc<Glances>,
+    read_ahead: Arc<ReadAhead>,
 }
 
 /// An activity as it was read, not yet understood.
@@ -54,10 +54,10 @@ pub(crate) struct Task {
     pub(crate) token: String,
     pub(crate) text: String,
     pub(crate) attempt: u32,
-    /// The history of its instance as of `begun`; `None` if it must be read.
+    /// The history of its instance as of `reading`; `None` if it must be read.
     pub(crate) events: Option<Vec<String>>,
-    /// What [`Glances::begin`] returned before the statement.
-    pub(crate) begun: u64,
+    /// The statement that took it.
+    pub(crate) reading: Reading,
 }
 
 impl Queue for Activities {
@@ -106,8 +106,8 @@ impl Queue for Activities {
 }
 
 impl Activities {
-    pub(crate) fn new(store: Store, glances: Arc<Glances>) -> Self {
-        Self { store, sessions: Sessions::default(), glances }
+    pub(crate) fn new(store: Store, read_ahead: Arc<ReadAhead>) -> Self {
+        Self { store, sessions: Sessions::default(), read_ahead }
     }
 
     /// Give back the activities under these tokens, as if they had never been taken.
@@ -126,13 +126,13 @@ impl Activities {
     ) -> Result<Option<Claimed<Task>>, DatabaseError> {
         let (tokens, limit, lock) = (nonces(want), signed(want as u64), seconds(request.lock));
         let params: [Param<'_>; 6] = [&tokens, &limit, &lock, &key.names(), &key.untagged, &key.any];
-        let begun = self.glances.begin();
+        let reading = self.read_ahead.begin();
         let rows = self.store.attempt(&CLAIM_PLAIN, &params).await?;
         if rows.first().is_some_and(|row| row.get("is_bound")) {
             self.sessions.seen_due();
             return Ok(None);
         }
-        Ok(Some(found(&rows, limit, Some(begun))))
+        Ok(Some(found(&rows, limit, Some(reading))))
     }
 
     /// For one owner, whose sessions these may be.
@@ -225,23 +225,23 @@ fn lost() -> ProviderError {
 }
 
 impl Task {
-    /// `None` for a row without an activity. `begun` is for statements that bring the history.
-    fn of(row: &Row, begun: Option<u64>) -> Option<Self> {
+    /// `None` for a row without an activity. `reading` is for statements that bring the history.
+    fn of(row: &Row, reading: Option<Reading>) -> Option<Self> {
         Some(Self {
             token: row.get::<_, Option<String>>("lock_token")?,
             text: row.get("work_item"),
             attempt: u32::try_from(row.get::<_, i32>("attempt_count")).unwrap_or(0),
-            events: begun.and_then(|_| row.get("events")),
-            begun: begun.unwrap_or(0),
+            events: reading.and_then(|_| row.get("events")),
+            reading: reading.unwrap_or_default(),
         })
     }
 }
 
 /// What a claim of up to `limit` answered.
-fn found(rows: &[Row], limit: i64, begun: Option<u64>) -> Claimed<Task> {
+fn found(rows: &[Row], limit: i64, reading: Option<Reading>) -> Claimed<Task> {
     let Some(about) = rows.first() else { return Claimed::nothing() };
     Claimed {
-        leases: rows.iter().filter_map(|row| Task::of(row, begun)).collect(),
+        leases: rows.iter().filter_map(|row| Task::of(row, reading)).collect(),
         filled: about.get::<_, i64>("picked") >= limit,
         contended: about.get("contended"),
         due: due(about.get("due_s")),

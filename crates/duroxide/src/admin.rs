@@ -152,7 +152,7 @@ impl ProviderAdmin for PostgresProvider {
         }
         let deleted = self.store().repeat(OPERATION, &DELETE_INSTANCES, &[&ids, &force]).await;
         for id in ids {
-            self.glances().forget(id);
+            self.read_ahead().forget(id);
         }
         let rows = deleted?;
         let Some(row) = rows.first() else { return Ok(DeleteInstanceResult::default()) };

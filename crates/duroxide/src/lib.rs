@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Two queues, one path: a fetch is a demand to the queue's dispatcher (`work_queue`), which makes
-//! one claim round for all demands after a wake-up and sleeps otherwise. A turn or an activity is
+//! one claim round for all demands after a wake-up (or one for each, if
+//! [`LongPollConfig::policy`] says so) and sleeps otherwise. A turn or an activity is
 //! claimed with `skip locked`, held under a token until a time by the database's clock, and settled
 //! in one statement that compares the token while it writes.
 //!
@@ -22,9 +23,9 @@
 #[cfg(doctest)]
 mod documents;
 mod error;
-mod glance;
 mod nul;
 mod number;
+mod read_ahead;
 mod schema;
 mod statements;
 mod store;

@@ -1,9 +1,10 @@
 //! The provider, as duroxide's runtime and clients see it.
 //!
-//! Owns nothing but the order of things: each method is one call to a queue or to the store, and
-//! then the wake-ups for what its commit made ready. Everything that can make work visible is
-//! followed by a wake-up: a message, an activity, a turn given back or committed, the end of a
-//! lock.
+//! Owns the two queues, what a fetch or a read may find without a statement (the shelf of relayed
+//! activities, the answers read ahead), and the order in which all of it ends. Each method is one
+//! call to a queue or to the store, and then the wake-ups for what its commit made ready. Promises
+//! that everything that can make work visible is followed by a wake-up: a message, an activity, a
+//! turn given back or committed, the end of a lock.
 //!
 //! Next: [`crate::turns`], [`crate::activities`], [`crate::work_queue`].
 
@@ -25,11 +26,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::activities::{Activities, ActivityKey, ActivityRequest, Shelf};
 use crate::error::unreadable;
-use crate::glance::{Glances, Status};
 use crate::long_poll::LongPollConfig;
 use crate::nul;
 use crate::number::{seconds, signed, unsigned};
 use crate::options::{PostgresProviderOptions, ProviderOpenError};
+use crate::read_ahead::{ReadAhead, Status};
 use crate::schema;
 use crate::statements::{ENQUEUE_MESSAGE, READ_HISTORY};
 use crate::store::Store;
@@ -59,7 +60,7 @@ pub(crate) struct Inner {
     /// The next activities of slots that have just done one.
     shelf: Arc<Shelf>,
     /// Answers to the reads that are about to follow.
-    glances: Arc<Glances>,
+    read_ahead: Arc<ReadAhead>,
     context: Arc<Context>,
     /// Closes a database of the provider's own, last.
     closing: TaskTracker,
@@ -114,8 +115,8 @@ impl PostgresProvider {
         let (store, context, closing) =
             (Store { database: database.clone() }, Arc::new(Context::new(database)), TaskTracker::new());
         let turns = WorkQueue::new(Turns { store: store.clone() }, &context, config);
-        let glances = Arc::new(Glances::default());
-        let activities = Activities::new(store.clone(), Arc::clone(&glances));
+        let read_ahead = Arc::new(ReadAhead::default());
+        let activities = Activities::new(store.clone(), Arc::clone(&read_ahead));
         let activities = WorkQueue::new(activities, &context, config);
         if owned {
             let (context, database) = (Arc::clone(&context), database.clone());
@@ -127,7 +128,7 @@ impl PostgresProvider {
             });
         }
         let (turns, activities, shelf) = (Arc::new(turns), Arc::new(activities), Arc::default());
-        Ok(Self { inner: Arc::new(Inner { store, turns, activities, shelf, glances, context, closing }) })
+        Ok(Self { inner: Arc::new(Inner { store, turns, activities, shelf, read_ahead, context, closing }) })
     }
 
     /// The schema that holds this provider's tables, and nothing else.
@@ -175,12 +176,12 @@ impl PostgresProvider {
     }
 
     async fn settle_turn(&self, token: &str, outcome: Outcome) -> Result<(), ProviderError> {
-        let Inner { turns, activities, glances, .. } = &*self.inner;
+        let Inner { turns, activities, read_ahead, .. } = &*self.inner;
         let instance = TurnToken::parse(token).map(|token| token.instance).unwrap_or_default();
-        glances.forget(&instance);
+        read_ahead.forget(&instance);
         let wakes = turns.wakes();
         let sent = turns.queue.settle(token, outcome).await;
-        glances.forget(&instance);
+        read_ahead.forget(&instance);
         let sent = sent?;
         if sent.activities {
             activities.wake().await;
@@ -241,7 +242,7 @@ impl PostgresProvider {
         const OPERATION: &str = "fetch_work_item";
         let Some(key) = ActivityKey::of(session, filter) else { return Ok(None) };
         let request = ActivityRequest { lock, session: session.map_or(Duration::ZERO, |session| session.lock_timeout) };
-        let Inner { activities, shelf, glances, .. } = &*self.inner;
+        let Inner { activities, shelf, read_ahead, .. } = &*self.inner;
         let fetch = (key, request);
         let task = match shelf.take(&fetch) {
             Some(task) => task,
@@ -257,7 +258,7 @@ impl PostgresProvider {
                     shelf.hand(&task.token, fetch);
                 }
                 if let (WorkItem::ActivityExecute { instance, .. }, Some(events)) = (&item, task.events) {
-                    glances.keep_history(task.begun, instance, events);
+                    read_ahead.keep_history(task.reading, instance, events);
                 }
                 Ok(Some((item, task.token, task.attempt)))
             }
@@ -276,21 +277,21 @@ impl PostgresProvider {
     ) -> Result<Vec<Event>, ProviderError> {
         let read = |text: &str| serde_json::from_str(text).map_err(|error| unreadable(operation, "event", &error));
         if execution.is_none()
-            && let Some(events) = self.inner.glances.take_history(instance)
+            && let Some(events) = self.inner.read_ahead.take_history(instance)
         {
             return events.iter().map(|event| read(event)).collect();
         }
         let execution = execution.map(signed);
-        let begun = self.inner.glances.begin();
+        let reading = self.inner.read_ahead.begin();
         let rows = self.inner.store.repeat(operation, &READ_HISTORY, &[&instance, &execution]).await?;
         let status = rows.last().and_then(status_of).unwrap_or_default();
-        self.inner.glances.keep(begun, instance, status);
+        self.inner.read_ahead.keep_status(reading, instance, status);
         let texts = rows.iter().filter_map(|row| row.get::<_, Option<&str>>("event"));
         texts.map(read).collect()
     }
 
-    pub(crate) fn glances(&self) -> &Glances {
-        &self.inner.glances
+    pub(crate) fn read_ahead(&self) -> &ReadAhead {
+        &self.inner.read_ahead
     }
 
     pub(crate) fn store(&self) -> &Store {

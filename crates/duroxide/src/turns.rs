@@ -4,29 +4,28 @@
 //! slot at a time, that the slot gets the history as the last committed turn left it, and that
 //! nothing that cannot be read is dropped in silence.
 //!
-//! Next: [`item`], then [`settle`].
+//! Next: [`rows`], which makes turns of what the claim returned; [`item`]; then [`settle`].
 
 pub(crate) mod columns;
 pub(crate) mod item;
 pub(crate) mod kv;
+mod rows;
 pub(crate) mod settle;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use duroxide::providers::DispatcherCapabilityFilter;
 use reveille::database::DatabaseError;
 use reveille::service::{Column, Survey};
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use tracing::warn;
 
-use crate::nul;
 use crate::number::{packed, seconds, signed};
-use crate::queue::{ClaimFailed, Claimed, Queue, QueueKey, QueueRequest, due};
+use crate::queue::{ClaimFailed, Claimed, Queue, QueueKey, QueueRequest};
 use crate::statements::{ABANDON_TURN, CLAIM_TURNS, SURVEY_TURNS, TURN_CONTENT};
 use crate::store::Store;
 use crate::token::{TurnToken, nonces};
+use rows::{Summary, fill, read};
 
 /// How often a claim that lost every race is made again at once.
 const RACES: usize = 3;
@@ -78,12 +77,19 @@ pub(crate) struct Turn {
     pub(crate) token: TurnToken,
     pub(crate) messages: Vec<String>,
     pub(crate) attempt: u32,
-    /// Name, version; `None` for an instance that was never acknowledged.
+    /// Name and version; `None` for an instance without a committed turn.
     pub(crate) instance: Option<(String, Option<String>)>,
     pub(crate) execution: i64,
     pub(crate) history: Vec<String>,
     /// Key, value, when it was set.
     pub(crate) values: Vec<(String, String, i64)>,
+}
+
+impl Turn {
+    fn empty(token: TurnToken) -> Self {
+        let (messages, history, values) = (Vec::new(), Vec::new(), Vec::new());
+        Self { token, messages, attempt: 0, instance: None, execution: 1, history, values }
+    }
 }
 
 impl Queue for Turns {
@@ -135,23 +141,23 @@ impl Turns {
             let (tokens, limit) = (nonces(want), signed(want as u64));
             let params: [reveille::database::Param<'_>; 5] = [&tokens, &limit, &seconds(request.lock), &from, &to];
             let rows = self.store.attempt(&CLAIM_TURNS, &params).await?;
-            let Some(about) = rows.first() else { return Ok(Claimed::nothing()) };
-            let (picked, contended) = (about.get::<_, i64>("number"), about.get("is_so"));
-            let due = due(about.get("due_s"));
-            let (turns, stale) = gather(&rows);
+            let Some(Summary { picked, contended, due }) = rows.first().map(Summary::of) else {
+                return Ok(Claimed::nothing());
+            };
+            let (turns, outdated) = read(&rows);
             tries += 1;
             if turns.is_empty() && picked > 0 && tries < RACES {
                 continue;
             }
-            let leases = if stale.is_empty() { turns } else { self.read_again(turns, stale).await? };
+            let leases = if outdated.is_empty() { turns } else { self.read_content(turns, outdated).await? };
             return Ok(Claimed { leases, filled: picked >= limit, contended, due });
         }
     }
 
-    /// Reads what the claim could not see of these turns. If that fails all are given back.
-    async fn read_again(&self, turns: Vec<Turn>, stale: Vec<TurnToken>) -> Result<Vec<Turn>, DatabaseError> {
+    /// Reads what the claim could not see of the outdated turns. If that fails all are given back.
+    async fn read_content(&self, turns: Vec<Turn>, outdated: Vec<TurnToken>) -> Result<Vec<Turn>, DatabaseError> {
         let (tokens, instances): (Vec<String>, Vec<String>) =
-            stale.into_iter().map(|token| (token.nonce, token.instance)).unzip();
+            outdated.into_iter().map(|token| (token.nonce, token.instance)).unzip();
         match self.store.attempt(&TURN_CONTENT, &[&tokens, &instances]).await {
             Ok(rows) => Ok(fill(turns, &rows)),
             Err(error) => {
@@ -160,49 +166,4 @@ impl Turns {
             }
         }
     }
-}
-
-/// The turns of a claim, and the tokens of those whose content must be read again.
-fn gather(rows: &[Row]) -> (Vec<Turn>, Vec<TurnToken>) {
-    let (mut turns, mut stale) = (Vec::new(), Vec::new());
-    for row in rows.iter().filter(|row| row.get::<_, i32>("part") == 1) {
-        let token = TurnToken { nonce: row.get("lock_token"), instance: row.get("instance_id") };
-        if !row.get::<_, bool>("is_so") {
-            stale.push(token.clone());
-        }
-        turns.push(Turn {
-            token,
-            messages: Vec::new(),
-            attempt: 0,
-            instance: None,
-            execution: 1,
-            history: Vec::new(),
-            values: Vec::new(),
-        });
-    }
-    (fill(turns, rows), stale)
-}
-
-/// Puts the parts where they belong; they come in order.
-fn fill(mut turns: Vec<Turn>, rows: &[Row]) -> Vec<Turn> {
-    let places: HashMap<String, usize> =
-        turns.iter().enumerate().map(|(place, turn)| (turn.token.nonce.clone(), place)).collect();
-    for row in rows {
-        let place = row.get::<_, Option<&str>>("lock_token").and_then(|token| places.get(token));
-        let Some(turn) = place.and_then(|place| turns.get_mut(*place)) else { continue };
-        let number: i64 = row.get("number");
-        match row.get::<_, i32>("part") {
-            1 => {
-                turn.execution = number;
-                turn.instance = row.get::<_, Option<String>>("first").map(|name| (name, row.get("second")));
-            }
-            2 => {
-                turn.messages.push(row.get("first"));
-                turn.attempt = turn.attempt.max(u32::try_from(row.get::<_, i32>("attempt_count")).unwrap_or(0));
-            }
-            3 => turn.history.push(row.get("first")),
-            _ => turn.values.push((nul::read(row.get("first")), nul::read(row.get("second")), number)),
-        }
-    }
-    turns
 }

@@ -2,10 +2,11 @@
 //!
 //! `WorkQueue` joins the statements of a queue to the wake engine; it exists so that turns and
 //! activities wait, wake and are handed out in one way. Owns the queue's dispatcher and notifier.
-//! Promises that a fetch which may wait is a demand: one claim round serves all demands, none of
-//! them polls, and a fetch that goes away keeps nothing. With long polling off, a fetch makes one
-//! claim of its own; what such a program sends is announced all the same, because other programs
-//! may wait for it. The dispatcher starts with the first fetch: a program that only sends has none.
+//! Promises that a fetch which may wait is a demand: one claim round serves all demands (or each
+//! has its own, if the policy is to broadcast), none of them polls, and a fetch that goes away
+//! keeps nothing. With long polling off, a fetch makes one claim of its own; what such a program
+//! sends is announced all the same, because other programs may wait for it. The dispatcher starts
+//! with the first fetch: a program that only sends has none.
 //!
 //! Next: [`crate::provider`].
 

@@ -89,7 +89,7 @@ impl Messages {
     /// [database](crate::database::DatabaseOptions::connections_max): for pushes, for new queues
     /// and partitions, for settling, and for pops.
     pub const CONNECTIONS: usize =
-        push::BATCHERS.len() + push::MAKERS.len() + settle::BATCHERS.len() + pop::CONNECTION_NAMES.len();
+        push::BATCHERS.len() + push::CREATORS.len() + settle::BATCHERS.len() + pop::CONNECTION_NAMES.len();
 
     /// On a database whose schema is up to date. Opens no connection yet: each batcher does with
     /// its first work.

@@ -6,9 +6,11 @@
 //! [`Source`](reveille_wake::Source) (how work is claimed), and around them:
 //!
 //! ```text
-//!   commit ──► Notifier ──► sources of this process ──► Claims: hub ─► dispatcher ─► demands
-//!                 └───────► broadcaster ──► other nodes
+//!   commit ──► Notifier ──► Broadcaster ──► sources here ──► Claims: hub ─► dispatcher ─► demands
+//!                                 └───────► its task ──► other nodes
 //! ```
+//!
+//! With notifications off there is no broadcaster: the notifier wakes its own source.
 //!
 //! Next: `context`, `notifier`, `claims`, `lost_claims`, `low_water`, `upkeep`.
 

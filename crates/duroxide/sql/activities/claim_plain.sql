@@ -5,6 +5,7 @@
 -- whether some were left because another transaction has them locked, and when the next claim is
 -- due. With each activity come the events of its instance's latest execution, unless they are many:
 -- the slot reads them first. A claim need not survive a crash, so it does not wait for the disk.
+-- `relay.sql` has the same steps.
 -- locks:  the activities that are picked (skip locked)
 -- plan:   index scan using activity_due
 -- fences: the token, which every later statement on the activity must present

@@ -1,12 +1,25 @@
--- Remove the activity under token $1, if its lock has not ended, and add its outcome $3 to the
--- messages of instance $2 (no outcome if null); and take the next due activity that is of no
--- session, for the same slot, for $5 seconds, under token $4. Tags: those of $6, untagged ones too
--- if $7, all if $8. Takes nothing and returns is_bound while an activity of a session is due: then
--- owners matter, and so does the order among both kinds. Returns nothing if the token is not held;
--- otherwise one row, with the next activity if there is one, and the events of its instance's
--- latest execution, unless they are many: the slot reads them first. Worth it: with the shelf, 30
--- statements for each orchestration instead of 42, and a fifth more of them per second (decision
--- 0013).
+-- Remove the activity under token $1 and send its outcome, and take the next due one for the same
+-- slot: `settle.sql` and then `claim_plain.sql` for one activity, in one commit. The slot waits for
+-- the commit of the outcome anyway. Worth it: with the shelf, 30 statements for each orchestration
+-- instead of 42, and a fifth more of them per second (decision 0013).
+--
+--   $1  token of the activity that is done
+--   $2  instance that gets its outcome
+--   $3  outcome; null for none
+--   $4  token of the next activity
+--   $5  for how many seconds it is taken
+--   $6 $7 $8  its tags: those of $6, untagged ones too if $7, all if $8
+--
+-- Returns nothing if token $1 is not held or its lock has ended; otherwise one row, with the next
+-- activity if there is one, and the events of its instance's latest execution, unless they are
+-- many: the slot reads them first. Takes none and returns is_bound while an activity of a session
+-- is due: then owners matter, and so does the order among both kinds.
+--
+-- Steps; a change to one of them belongs into the other file as well:
+--   done, touched, added          as in settle.sql
+--   clock, bound, picked, taken   as in claim_plain.sql, but only after done, for one activity, and
+--                                 with the commit's own durability
+--   past                          as in claim_plain.sql
 -- locks:  the activity, its session, the next activity (skip locked)
 -- plan:   index scan using activity_due
 -- fences: the tokens

@@ -1,5 +1,6 @@
 -- Remove the activity under token $1, if its lock has not ended, and add its outcome $3 to the
 -- messages of instance $2 (no outcome if null). Returns nothing if the token is not held.
+-- `relay.sql` has the same steps.
 -- locks:  the activity, its session
 -- fences: the token
 with done as (

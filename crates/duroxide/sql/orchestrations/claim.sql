@@ -1,12 +1,38 @@
 -- Claim up to $2 instances with visible messages for $3 seconds, one token of $1 each; pinned
--- versions from $4 to $5 only. Part 0: how many were picked, whether some were left because another
--- transaction has them locked, and when the next claim is due. Part 1: a turn, with its execution,
--- name and version, and whether parts 3 and 4 are current; 2: a message; 3: an event of the
--- execution; 4: a value. The statement sees what was committed before it began, and a turn may have
--- ended since: then the token of the last turn in the mailbox, which is read again under its lock,
--- is not that in the instance, and another statement must read the content. Mailboxes are looked up
--- one by one, also on a store so young that it has no statistics: there are as many as there ever
--- were instances. A claim need not survive a crash, so it does not wait for the disk.
+-- versions from $4 to $5 only.
+--
+-- Returns rows of five parts, in order, with these columns; all others are null:
+--
+--   part         lock_token  number          content          detail   and
+--   0 summary                picked                                    contended, due_s
+--   1 turn       yes         its execution   name             version  instance_id, is_current
+--   2 message    yes         id              the work item             attempt_count
+--   3 event      yes         id              the event
+--   4 value      yes         when set, ms    key              value
+--
+--   picked        how many messages were picked; those of one instance make one turn, and those
+--                 that a turn has deleted meanwhile make none
+--   contended     whether an instance was left because another transaction has it locked
+--   due_s         seconds until the next claim is due
+--   name          of the instance; null before its first turn is committed
+--   is_current    whether parts 3 and 4 of the turn are here
+--
+-- The statement sees what was committed before it began, and a turn may have ended since: then the
+-- token of the last turn in the mailbox, which is read again under its lock, is not that in the
+-- instance. Such a turn is not current, and `content.sql` must read its content.
+--
+-- Mailboxes are looked up one by one, also on a store so young that it has no statistics: there are
+-- as many as there ever were instances. A claim need not survive a crash, so it does not wait for
+-- the disk.
+--
+-- Steps:
+--   picked    locks the mailboxes of the first messages that are visible, one row for each message
+--   chosen    gives each instance a token
+--   tagged    message: all visible ones of these instances get the token
+--   locked    mailbox: gets the token and the end of its lock
+--   turn      the instances of these mailboxes
+--   skipped   whether a message was left that could have been picked
+--   next      when the next claim is due
 -- locks:  the mailboxes that are picked (skip locked) and their messages
 -- plan:   index scan using message_due
 -- fences: the token, which every later statement on the turn must present
@@ -117,21 +143,22 @@ select
   0 as part,
   null::text as lock_token,
   (select count(*) from picked) as number,
-  null::text as first,
-  null::text as second,
+  null::text as content,
+  null::text as detail,
+  (select contended from skipped) as contended,
+  extract(epoch from next.at - clock_timestamp())::float8 as due_s,
   null::text as instance_id,
-  null::integer as attempt_count,
-  (select contended from skipped) as is_so,
-  extract(epoch from next.at - clock_timestamp())::float8 as due_s
+  null::boolean as is_current,
+  null::integer as attempt_count
 from next
 union all
-select 1, lock_token, execution_id, name, version, instance_id, null, is_current, null
+select 1, lock_token, execution_id, name, version, null, null, instance_id, is_current, null
 from turn
 union all
-select 2, lock_token, id, work_item, null, null, attempt_count, null, null
+select 2, lock_token, id, work_item, null, null, null, null, null, attempt_count
 from tagged
 union all
-select 3, t.lock_token, h.event_id, h.event, null, null, null, null, null
+select 3, t.lock_token, h.event_id, h.event, null, null, null, null, null, null
 from turn t
 cross join lateral (
   select event_id, event
@@ -142,7 +169,7 @@ cross join lateral (
 ) as h
 where t.is_current
 union all
-select 4, t.lock_token, k.updated_ms, k.key, k.value, null, null, null, null
+select 4, t.lock_token, k.updated_ms, k.key, k.value, null, null, null, null, null
 from turn t
 cross join lateral (
   select updated_ms, key, value from {schema}.kv_store where kv_store.instance_id = t.instance_id offset 0

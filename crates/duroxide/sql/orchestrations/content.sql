@@ -1,6 +1,6 @@
 -- What the turns of instances $2 under tokens $1 need beside their messages: the instance, the
--- history of its execution, its values; in the parts of `claim.sql`. For turns whose claim saw the
--- store as it was before their previous turn ended.
+-- history of its execution, its values; as parts 1, 3 and 4 of `claim.sql`, whose header has the
+-- table. For turns whose claim saw the store as it was before their previous turn ended.
 -- locks:  nothing
 with turn as materialized (
   select
@@ -18,8 +18,8 @@ select
   1 as part,
   t.lock_token,
   t.execution_id as number,
-  t.name as first,
-  t.version as second
+  t.name as content,
+  t.version as detail
 from turn t
 union all
 select

@@ -1,10 +1,62 @@
 -- Commit the turn of instance $1 under token $2, as a whole, if the lock is still ours; otherwise
--- change nothing. $3 execution; $4, $5, $6 name, version, parent; $7 pinned version; $8, $9 status
--- and output; $10 whether it ended; $11, $12 custom status and whether it changed; $13, $14 event
--- ids and events; $15 to $18 changed values (keys, values, times, whether all others are cleared);
--- $19 to $24 activities (instance, execution, id, session, tag, item); $25 to $27 activities to
--- cancel; $28 to $32 messages (instance, item, visible at, whether a start, whether an event of the
--- queue).
+-- change nothing.
+--
+-- The turn:
+--   $1  instance
+--   $2  token
+--   $3  execution
+--   $4 $5 $6  name, version and parent of the instance; without name or version it keeps its own
+--   $7  the version of duroxide that the execution is pinned to; null keeps it, except for a new
+--       execution, which is then pinned to none
+--   $8 $9  status and output of the execution; null while it runs
+--   $10  whether the execution ended
+--   $11 $12  custom status, and whether it changed
+-- Events, added to the history of the execution:
+--   $13  id
+--   $14  event
+-- Changed values:
+--   $15  key
+--   $16  value; null deletes it
+--   $17  when it was set, in ms
+--   $18  whether all other values are deleted
+-- Activities to add:
+--   $19 $20 $21  instance, execution, id
+--   $22 $23  session and tag
+--   $24  work item
+-- Activities to cancel:
+--   $25 $26 $27  instance, execution, id
+-- Messages to send:
+--   $28  instance
+--   $29  work item
+--   $30  when it is visible, in seconds since 1970; null for now
+--   $31  whether it starts the instance
+--   $32  whether it is an event of the queue, which only an instance that exists gets
+--
+-- Returns whether the lock was held; whether an earlier try with this token has succeeded; whether
+-- messages of the instance are left; and the seconds until the first of the sent ones is visible.
+--
+-- Values. While an execution runs, what it changed is in `kv_delta`, where null is a deleted key.
+-- At its end that is merged into `kv_store`.
+--
+-- Steps, with the table that each writes:
+--   held                 locks the mailbox; without it no step does anything
+--   unlocked             mailbox: no token, no lock; notes the token of the turn
+--   read_messages        message: deletes those that the turn has read
+--   named_instance       instance: adds or changes it, if the turn says name and version,
+--   unnamed_instance     instance: or else changes it
+--   execution_noted      execution: adds or changes it
+--   events_added         history
+--   changed_values       the changed values, and all others as null if they are deleted
+--   final_values         at the end: these, and those of kv_delta that this turn left
+--   delta_noted          kv_delta: before the end, the changed values
+--   values_stored        kv_store: at the end, the values
+--   values_removed       kv_store: and without those that are null
+--   delta_emptied        kv_delta: at the end
+--   activities_added     activity
+--   activities_removed   activity
+--   sent_messages        the messages to send
+--   mailboxes_known      mailbox: adds those of instances that are started
+--   messages_added       message: all but events for an instance that does not exist
 -- locks:  the mailbox of $1, then what belongs to it; new mailboxes in the order of their names
 -- fences: the token, under the mailbox's lock; settled_token keeps it, so that a second try finds
 --         that the first one succeeded
@@ -17,7 +69,7 @@ with clock as materialized (
     and lock_token = $2
     and locked_until > clock_timestamp()
   for no key update
-), released as (
+), unlocked as (
   update {schema}.mailbox b
   set
     lock_token = null,
@@ -31,12 +83,12 @@ with clock as materialized (
     end
   from held
   where b.instance_id = held.instance_id
-), read as (
+), read_messages as (
   delete from {schema}.message m
   using held
   where m.instance_id = held.instance_id
     and m.lock_token = $2
-), made as (
+), named_instance as (
   insert into {schema}.instance as i (
     instance_id, name, version, current_execution_id, parent_instance_id, custom_status, custom_status_version,
     settled_token
@@ -63,7 +115,7 @@ with clock as materialized (
     custom_status_version = i.custom_status_version + excluded.custom_status_version,
     settled_token = excluded.settled_token,
     updated_at = clock_timestamp()
-), changed as (
+), unnamed_instance as (
   update {schema}.instance i
   set
     current_execution_id = greatest(i.current_execution_id, $3),
@@ -74,7 +126,7 @@ with clock as materialized (
   from held
   where i.instance_id = held.instance_id
     and ($4::text is null or $5::text is null)
-), executed as (
+), execution_noted as (
   insert into {schema}.execution as e (
     instance_id, execution_id, status, output, event_count, completed_at
   )
@@ -92,7 +144,7 @@ with clock as materialized (
     output = case when $8::text is not null then excluded.output else e.output end,
     event_count = e.event_count + excluded.event_count,
     completed_at = coalesce(excluded.completed_at, e.completed_at)
-), appended as (
+), events_added as (
   insert into {schema}.history (instance_id, execution_id, event_id, event)
   select
     held.instance_id,
@@ -101,7 +153,7 @@ with clock as materialized (
     new.event
   from held
   cross join unnest($13::bigint[], $14::text[]) as new (event_id, event)
-), altered as materialized (
+), changed_values as materialized (
   select
     new.key,
     new.value,
@@ -122,12 +174,12 @@ with clock as materialized (
   ) as old
   where $18
     and old.key <> all ($15::text[])
-), whole as materialized (
+), final_values as materialized (
   select
     key,
     value,
     updated_ms
-  from altered
+  from changed_values
   where $10
   union all
   select
@@ -137,45 +189,45 @@ with clock as materialized (
   from held
   join {schema}.kv_delta d on d.instance_id = held.instance_id
   where $10
-    and not exists (select from altered where altered.key = d.key)
-), noted as (
+    and not exists (select from changed_values where changed_values.key = d.key)
+), delta_noted as (
   insert into {schema}.kv_delta (instance_id, key, value, updated_ms)
   select
     $1,
     key,
     value,
     updated_ms
-  from altered
+  from changed_values
   where not $10
   on conflict (instance_id, key) do update
   set
     value = excluded.value,
     updated_ms = excluded.updated_ms
-), stored as (
+), values_stored as (
   insert into {schema}.kv_store (instance_id, key, value, updated_ms)
   select
     $1,
     key,
     value,
     updated_ms
-  from whole
+  from final_values
   where value is not null
   on conflict (instance_id, key) do update
   set
     value = excluded.value,
     updated_ms = excluded.updated_ms
-), removed as (
+), values_removed as (
   delete from {schema}.kv_store k
-  using whole
+  using final_values
   where k.instance_id = $1
-    and k.key = whole.key
-    and whole.value is null
-), emptied as (
+    and k.key = final_values.key
+    and final_values.value is null
+), delta_emptied as (
   delete from {schema}.kv_delta d
   using held
   where d.instance_id = held.instance_id
     and $10
-), scheduled as (
+), activities_added as (
   insert into {schema}.activity (instance_id, execution_id, activity_id, session_id, tag, work_item, due_at)
   select
     new.instance_id,
@@ -188,14 +240,14 @@ with clock as materialized (
   from held
   cross join unnest($19::text[], $20::bigint[], $21::bigint[], $22::text[], $23::text[], $24::text[])
     as new (instance_id, execution_id, activity_id, session_id, tag, work_item)
-), cancelled as (
+), activities_removed as (
   delete from {schema}.activity a
   using held
   cross join unnest($25::text[], $26::bigint[], $27::bigint[]) as gone (instance_id, execution_id, activity_id)
   where a.instance_id = gone.instance_id
     and a.execution_id = gone.execution_id
     and a.activity_id = gone.activity_id
-), sent as materialized (
+), sent_messages as materialized (
   select
     new.instance_id,
     new.work_item,
@@ -207,24 +259,24 @@ with clock as materialized (
   cross join clock
   cross join unnest($28::text[], $29::text[], $30::float8[], $31::boolean[], $32::boolean[])
     with ordinality as new (instance_id, work_item, visible_at, is_start, is_event, place)
-), begun as (
+), mailboxes_known as (
   insert into {schema}.mailbox (instance_id, known)
   select distinct
     instance_id,
     true
-  from sent
+  from sent_messages
   where is_start
     and instance_id <> $1
   order by 1
   on conflict (instance_id) do update
   set known = true
-), added as (
+), messages_added as (
   insert into {schema}.message (instance_id, work_item, visible_at)
   select
     s.instance_id,
     s.work_item,
     s.visible_at
-  from sent s
+  from sent_messages s
   where not s.is_event
      or s.instance_id = $1
      or exists (select from {schema}.mailbox b where b.instance_id = s.instance_id and b.known)
@@ -234,4 +286,4 @@ select
   exists (select from held) as held,
   exists (select from {schema}.mailbox where instance_id = $1 and settled_token = $2) as already,
   exists (select from {schema}.message where instance_id = $1 and lock_token is distinct from $2) as left_over,
-  (select extract(epoch from min(visible_at) - clock_timestamp())::float8 from sent) as due_s
+  (select extract(epoch from min(visible_at) - clock_timestamp())::float8 from sent_messages) as due_s

@@ -44,7 +44,7 @@ impl Activities {
         let (instance, text) = outcome(completion)?;
         let (sent, lock) = (text.is_some(), seconds(request.lock));
         let params: [Param<'_>; 8] = [&token, &instance, &text, &next, &lock, &key.names(), &key.untagged, &key.any];
-        let begun = self.glances.begin();
+        let reading = self.read_ahead.begin();
         let settled = self.store.settle(ACK, &RELAY_ACTIVITY, &params).await?;
         match settled.rows.first() {
             None if !settled.doubted => Err(lost()),
@@ -53,7 +53,7 @@ impl Activities {
                 if row.get("is_bound") {
                     self.sessions.seen_due();
                 }
-                Ok(Relayed { sent, next: Task::of(row, Some(begun)), doubted: false })
+                Ok(Relayed { sent, next: Task::of(row, Some(reading)), doubted: false })
             }
         }
     }

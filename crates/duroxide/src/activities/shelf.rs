@@ -77,6 +77,7 @@ mod tests {
     use duroxide::providers::TagFilter;
 
     use super::*;
+    use crate::read_ahead::Reading;
 
     fn fetch(seconds: u64) -> Fetch {
         let key = ActivityKey::of(None, &TagFilter::DefaultOnly).unwrap();
@@ -84,7 +85,7 @@ mod tests {
     }
 
     fn task(token: &str) -> Task {
-        Task { token: token.to_owned(), text: String::new(), attempt: 1, events: None, begun: 0 }
+        Task { token: token.to_owned(), text: String::new(), attempt: 1, events: None, reading: Reading::default() }
     }
 
     #[test]

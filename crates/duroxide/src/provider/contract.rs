@@ -156,7 +156,7 @@ impl Provider for PostgresProvider {
         instance: &str,
         last_seen_version: u64,
     ) -> Result<Option<(Option<String>, u64)>, ProviderError> {
-        let status = match self.glances().take(instance) {
+        let status = match self.read_ahead().take_status(instance) {
             Some(status) => Some(status),
             None => {
                 let rows = self.store().repeat("get_custom_status", &CUSTOM_STATUS, &[&instance]).await?;

@@ -1,14 +1,16 @@
 //! From a worker's free slots to the jobs it holds.
 //!
 //! Owns the dispatcher of jobs and its one connection. Promises that all free slots of a worker
-//! cost one statement for each pass over its queues, that no worker polls while hints arrive, and
-//! that a lost claim is given back without counting an attempt. Counts an attempt when it is
+//! cost one statement for each pass over its queues, that no worker polls while hints arrive (only
+//! quiet queues, whose jobs send none, are polled), and that a lost claim is given back without
+//! counting an attempt. Counts an attempt when it is
 //! claimed, so that a job which kills its worker cannot run for ever.
 //!
 //! Next: `search` (one worker's part of a round), then [`super::worker`].
 
 mod give_back;
 mod low_water;
+mod rows;
 mod search;
 mod shares;
 
@@ -43,14 +45,14 @@ pub(super) struct Claimed {
     pub(super) tags: Vec<String>,
     pub(super) metadata: Option<Vec<u8>>,
     pub(super) waited: Duration,
-    was_due: low_water::Place,
+    was_due: low_water::DueAndId,
     /// Until it is in the worker's hands, or given back.
     claiming: Claiming,
 }
 
 impl Claimed {
     /// When it was due, and its id: the order in which jobs of a priority begin.
-    pub(super) fn was_due(&self) -> low_water::Place {
+    pub(super) fn was_due(&self) -> low_water::DueAndId {
         self.was_due
     }
 }
@@ -78,7 +80,7 @@ impl Claimer {
                 settler: Arc::clone(&self.settler),
                 connection: tokio::sync::Mutex::default(),
                 marks: Mutex::default(),
-                next_due_unknown: Mutex::default(),
+                deferred: Mutex::default(),
             };
             let options = DispatcherOptions::default().poll_mode(context.options.poll_mode);
             (source, options.fallback_interval(context.options.everywhere()))
@@ -93,9 +95,9 @@ pub(super) struct ClaimSource {
     /// Opened with the first claim round, and again when it broke.
     connection: tokio::sync::Mutex<Option<Connection>>,
     marks: Mutex<HashMap<Queue, LowWater>>,
-    /// Queues that had fewer jobs than wanted. To start the found jobs sooner, the round did not
-    /// read when the next job is due; the next round reads it first.
-    next_due_unknown: Mutex<HashSet<Queue>>,
+    /// Queues whose next due time the last round did not read, so that the jobs it found start
+    /// sooner. The next round reads it first.
+    deferred: Mutex<HashSet<Queue>>,
 }
 
 impl Source for ClaimSource {
@@ -120,8 +122,8 @@ impl Source for ClaimSource {
             let woken = || round.keys.iter().filter(|woken| demand.keys.contains(&woken.key));
             let queues = woken().map(|woken| Arc::clone(&woken.key)).collect();
             let mut search = Search::new(&demand.request, queues);
-            let next_due_unknown = self.take_next_due_unknown(woken());
-            if let Err(error) = self.search(&mut connection, &mut search, &next_due_unknown).await {
+            let deferred = self.take_deferred(woken());
+            if let Err(error) = self.search(&mut connection, &mut search, &deferred).await {
                 warn!(%error, "could not claim jobs");
                 self.give_back(result.leases.into_iter().flat_map(|(_, jobs)| jobs).chain(search.jobs).collect()).await;
                 return Err(RoundFailed);

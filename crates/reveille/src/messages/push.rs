@@ -2,44 +2,47 @@
 //!
 //! Owns two batchers, each with a connection; a partition always goes to the same one. The messages
 //! that arrive while one flush is running make up the next. New queues and partitions are created
-//! before that (`making`). A large call is sent in portions (`portion`), so that a small call waits
+//! before that (`create`). A large call is sent in portions (`portion`), so that a small call waits
 //! for one portion of it and never for all. Promises an answer for every item in the order of the
-//! call, after the commit; that an item which cannot be stored fails alone; that a partition stores
-//! a transaction id once within its window; and that a flush whose answer was lost is stored once.
+//! call (`call`), after the commit; that an item which cannot be stored fails alone; that a
+//! partition stores a transaction id once within its window; and that a flush whose answer was lost
+//! is stored once.
 //!
 //! Next: `flush`, which stores one flush; then [`super::ready`], which wakes consumers.
 
 mod batch;
+mod call;
 mod careful;
 mod columns;
+mod create;
 mod entry;
 mod flush;
 mod in_transaction;
 mod item;
 mod key;
-mod making;
 mod plan;
 mod portion;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 
 pub use item::{PushItem, PushOutcome, Pushed};
 
+pub(super) use create::CREATORS;
 pub(super) use entry::Entry;
 pub(super) use in_transaction::prepare;
-pub(super) use making::MAKERS;
 
 use super::Messages;
 use super::context::MessagesContext;
 use super::error::MessagesError;
 use crate::batcher::{Batcher, BatcherFigures, BatcherOptions};
+use call::{Answers, Part};
+use create::PartitionCreator;
 use flush::Flusher;
-use making::Maker;
-use portion::send_in_portions;
+use portion::{portion_of_entries, send_in_portions};
 
 pub(super) const BATCHERS: [&str; 2] = ["push-1", "push-2"];
 /// PostgreSQL can hold four times as much, but needs several times that to work on it.
@@ -50,12 +53,10 @@ const HINTS_FLUSHED_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Pusher {
     context: Arc<MessagesContext>,
-    maker: Maker,
+    creator: PartitionCreator,
     batchers: Vec<Batcher<Flusher>>,
     payload_bytes_max: usize,
     hasher: RandomState,
-    /// When a caller last waited until the hints were sent.
-    hints_flushed_at: Mutex<Option<Instant>>,
 }
 
 impl Messages {
@@ -81,17 +82,16 @@ impl Pusher {
         let batcher = |name| context.service.batcher(name, BatcherOptions::default(), Flusher::new(context));
         Self {
             context: Arc::clone(context),
-            maker: Maker::new(context),
+            creator: PartitionCreator::new(context),
             batchers: BATCHERS.into_iter().map(batcher).collect(),
             payload_bytes_max: context.options.payload_bytes_max.min(PAYLOAD_BYTES_MAX),
             hasher: RandomState::new(),
-            hints_flushed_at: Mutex::default(),
         }
     }
 
     async fn push_one(&self, item: PushItem) -> Result<Pushed, MessagesError> {
         let mut entries = [Entry::checked(item, self.payload_bytes_max)?];
-        self.maker.find_partitions(&mut entries).await;
+        self.creator.find_partitions(&mut entries).await;
         let [entry] = entries;
         if entry.verdict.is_some() {
             return entry.answer();
@@ -107,54 +107,49 @@ impl Pusher {
         {
             return vec![self.push_one(item).await];
         }
-        let mut answers: Vec<Option<Result<Pushed, MessagesError>>> = Vec::with_capacity(items.len());
-        let (mut entries, mut positions) = (Vec::with_capacity(items.len()), Vec::with_capacity(items.len()));
-        for item in items {
-            match Entry::checked(item, self.payload_bytes_max) {
-                Ok(entry) => {
-                    positions.push(answers.len());
-                    entries.push(entry);
-                    answers.push(None);
-                }
-                Err(refused) => answers.push(Some(Err(refused))),
-            }
-        }
-        self.maker.find_partitions(&mut entries).await;
-        let mut shares: Vec<Share> = self.batchers.iter().map(|_| Share::default()).collect();
-        for (position, entry) in positions.into_iter().zip(entries) {
-            if entry.verdict.is_some() {
-                answers[position] = Some(entry.answer());
-                continue;
-            }
-            let share = &mut shares[self.batcher_of(&entry)];
-            share.positions.push(position);
-            share.entries.push(entry);
-        }
-        let sent = shares.into_iter().zip(&self.batchers).filter(|(share, _)| !share.entries.is_empty());
-        let sent = sent.map(async |(share, batcher)| (share.positions, send_in_portions(batcher, share.entries).await));
+        let mut answers = Answers::none(items.len());
+        let mut valid = self.check(items, &mut answers);
+        self.creator.find_partitions(&mut valid.entries).await;
+        let parts = self.divide(valid, &mut answers).into_iter().zip(&self.batchers);
+        let sent = parts.filter(|(part, _)| !part.entries.is_empty()).map(async |(part, batcher)| {
+            (part.positions, send_in_portions(batcher, part.entries, portion_of_entries).await)
+        });
         for (positions, answered) in join_all(sent).await {
-            for (position, answer) in positions.into_iter().zip(answered) {
-                answers[position] = Some(answer);
+            answers.fill(positions, answered.into_iter().map(Result::flatten));
+        }
+        answers.all()
+    }
+
+    /// The items that PostgreSQL can hold; the others are answered.
+    fn check(&self, items: Vec<PushItem>, answers: &mut Answers) -> Part {
+        let mut valid = Part::with_capacity(items.len());
+        for (position, item) in items.into_iter().enumerate() {
+            match Entry::checked(item, self.payload_bytes_max) {
+                Ok(entry) => valid.add(position, entry),
+                Err(refused) => answers.set(position, Err(refused)),
             }
         }
-        answers.into_iter().map(|answer| answer.unwrap_or(Err(MessagesError::Closed))).collect()
+        valid
+    }
+
+    /// A part of the call for each batcher; entries that have a verdict are answered.
+    fn divide(&self, call: Part, answers: &mut Answers) -> Vec<Part> {
+        let mut parts: Vec<Part> = self.batchers.iter().map(|_| Part::default()).collect();
+        for (position, entry) in call.positions.into_iter().zip(call.entries) {
+            if entry.verdict.is_some() {
+                answers.set(position, entry.answer());
+            } else {
+                parts[self.batcher_of(&entry)].add(position, entry);
+            }
+        }
+        parts
     }
 
     /// A program that only pushes may exit right after a push, so the push waits until its hints
     /// are sent. If pushes follow each other quickly, a later push or [`Messages::close`] waits
     /// instead.
     async fn flush_hints(&self) {
-        let due = |last: &mut Option<Instant>| {
-            let now = Instant::now();
-            let due = last.is_none_or(|last| now.duration_since(last) > HINTS_FLUSHED_EVERY);
-            *last = if due { Some(now) } else { *last };
-            due
-        };
-        if !self.context.service.serves()
-            && due(&mut self.hints_flushed_at.lock().unwrap_or_else(PoisonError::into_inner))
-        {
-            self.context.notifier.flush().await;
-        }
+        self.context.notifier.flush_if_alone_every(HINTS_FLUSHED_EVERY).await;
     }
 
     pub(super) fn figures(&self) -> Vec<BatcherFigures> {
@@ -166,11 +161,4 @@ impl Pusher {
         let hash = self.hasher.hash_one((&entry.item.queue, &entry.item.partition));
         usize::try_from(hash % self.batchers.len() as u64).unwrap_or(0)
     }
-}
-
-/// The entries of a call for one batcher, with their positions in the call.
-#[derive(Default)]
-struct Share {
-    positions: Vec<usize>,
-    entries: Vec<Entry>,
 }

@@ -94,6 +94,11 @@ impl MessageNotifier {
         self.notifier.flush().await;
     }
 
+    /// The same if this process only pushes, at most once in `interval`.
+    pub(super) async fn flush_if_alone_every(&self, interval: Duration) {
+        self.notifier.flush_if_alone_every(interval).await;
+    }
+
     pub(super) fn notifier(&self) -> &Arc<Notifier<MessageSource>> {
         &self.notifier
     }

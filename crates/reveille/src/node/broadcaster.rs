@@ -1,15 +1,15 @@
-//! Sends hints to the other nodes.
+//! Announces committed work: wakes the sources of this process at once, and sends hints to the
+//! other nodes from a task of its own.
 //!
 //! Owns the hints this process has for other nodes, and the connection that carries them. Promises
-//! that a hint is sent at once while hints are rare, and together with others otherwise; that after
-//! a lost connection it sends the hint "everything"; and that [`flush`](Broadcaster::flush) returns
-//! when every hint announced before it has been sent. Never part of a producer's transaction: a
-//! NOTIFY there takes a lock on the whole database until the commit is on disk. Hints stay typed
-//! until here.
+//! that the sources are woken, with the typed value, before an announcement returns; that a hint is
+//! sent at once while hints are rare, and together with others otherwise; that after a lost
+//! connection it sends the hint "everything"; and that [`flush`](Broadcaster::flush) returns when
+//! every hint announced before it has been sent. Never part of a producer's transaction: a NOTIFY
+//! there takes a lock on the whole database until the commit is on disk.
 //!
-//! Next: [`super::listener`] on the other nodes.
+//! Next: [`super::roster`], the sources of this process; [`super::listener`] on the other nodes.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::budget::Budget;
-use super::hint::{Line, payloads};
+use super::hint::{HintSet, Line, payloads};
 use super::statements::BROADCAST;
 use super::work_source::Hint;
 use super::{RECONNECT, Service, supervised};
@@ -30,8 +30,6 @@ use crate::database::error::DatabaseError;
 
 /// More notifications than this at once are replaced by one that says "everything".
 const PAYLOADS_MAX: usize = 4;
-/// More different hints than this at once are replaced by one that says "everything".
-const HELD_MAX: usize = 4096;
 /// How long a close waits for the last hints.
 const FLUSH_WITHIN: Duration = Duration::from_secs(2);
 /// A connection without an answer for so long is given up: meanwhile no hint is sent.
@@ -46,22 +44,24 @@ pub struct Broadcaster {
 /// Hints to be sent, and how many have been.
 #[derive(Debug)]
 pub(super) struct PendingHints {
-    held: Mutex<Held>,
+    unsent: Mutex<Unsent>,
     arrived: Notify,
+    /// Of the hints announced since the start, so many have been sent.
     sent: watch::Sender<u64>,
+    /// Set when the first hint has started the task.
     started: OnceLock<()>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    hints: BTreeSet<Line>,
+struct Unsent {
+    hints: HintSet,
     /// Hints that were announced since the start.
     announced: u64,
 }
 
 impl Default for PendingHints {
     fn default() -> Self {
-        Self { held: Mutex::default(), arrived: Notify::new(), sent: watch::Sender::new(0), started: OnceLock::new() }
+        Self { unsent: Mutex::default(), arrived: Notify::new(), sent: watch::Sender::new(0), started: OnceLock::new() }
     }
 }
 
@@ -74,35 +74,33 @@ impl Broadcaster {
     /// leaves other nodes to the broadcaster's task, and returns at once.
     pub fn announce<H: Hint>(&self, source: &str, hint: &H, cause: Cause) {
         self.service.roster.named(source, |here| here.wake(hint, cause));
-        self.hold(Line::about(source, &hint.to_text(), None));
+        self.enqueue(Line::about(source, &hint.to_text(), None));
     }
 
     /// The same for work that becomes ready after `delay`: a retry, a schedule, the end of a short
     /// lease.
     pub fn announce_after<H: Hint>(&self, source: &str, hint: &H, delay: Duration) {
         self.service.roster.named(source, |here| here.wake_after(hint, delay));
-        self.hold(Line::about(source, &hint.to_text(), Some(delay)));
+        self.enqueue(Line::about(source, &hint.to_text(), Some(delay)));
     }
 
     /// Waits until every hint announced so far has been sent, for at most two seconds, and not at
     /// all once the database is closed. Without it, the work of a program that pushes and exits may
     /// wait for the other nodes' next heartbeat.
     pub async fn flush(&self) {
-        let announced = self.pending().held().announced;
+        let announced = self.pending().unsent().announced;
         let mut sent = self.pending().sent.subscribe();
         let all_sent = timeout(FLUSH_WITHIN, sent.wait_for(|sent| *sent >= announced));
         let _ = self.service.shared.closing.run_until_cancelled(all_sent).await;
     }
 
-    fn hold(&self, hint: Line) {
+    /// Leaves the hint to the task, which the first one starts.
+    fn enqueue(&self, hint: Line) {
         self.service.figures.announced();
-        let mut held = self.pending().held();
-        held.announced += 1;
-        held.hints.insert(hint);
-        if held.hints.len() > HELD_MAX {
-            held.hints = BTreeSet::from([Line::All]);
-        }
-        drop(held);
+        let mut unsent = self.pending().unsent();
+        unsent.announced += 1;
+        unsent.hints.add([hint]);
+        drop(unsent);
         self.pending().arrived.notify_one();
         self.pending().started.get_or_init(|| {
             let (service, closing) = (Arc::clone(&self.service), self.service.shared.closing.clone());
@@ -118,8 +116,8 @@ impl Broadcaster {
 }
 
 impl PendingHints {
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unsent(&self) -> MutexGuard<'_, Unsent> {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -135,8 +133,8 @@ async fn send_for_ever(service: &Service) {
         service.pending_hints.arrived.notified().await;
         budget.spend().await;
         let (hints, announced) = {
-            let mut held = service.pending_hints.held();
-            (std::mem::take(&mut held.hints), held.announced)
+            let mut unsent = service.pending_hints.unsent();
+            (std::mem::take(&mut unsent.hints), unsent.announced)
         };
         match send(service, &mut connection, &hints).await {
             Ok(()) => {
@@ -147,7 +145,7 @@ async fn send_for_ever(service: &Service) {
                 connection = None;
                 let retry_in = pauses.next();
                 warn!(%error, ?retry_in, "could not send hints to the other nodes, trying again");
-                service.pending_hints.held().hints = BTreeSet::from([Line::All]);
+                service.pending_hints.unsent().hints = HintSet::everything();
                 service.pending_hints.arrived.notify_one();
                 sleep(retry_in).await;
             }
@@ -155,11 +153,7 @@ async fn send_for_ever(service: &Service) {
     }
 }
 
-async fn send(
-    service: &Service,
-    connection: &mut Option<Connection>,
-    hints: &BTreeSet<Line>,
-) -> Result<(), DatabaseError> {
+async fn send(service: &Service, connection: &mut Option<Connection>, hints: &HintSet) -> Result<(), DatabaseError> {
     if hints.is_empty() {
         return Ok(());
     }

@@ -41,12 +41,13 @@ pub(super) trait AnySource: Debug + Send + Sync {
 
     fn wake_by_text_after(&self, hint: &str, delay: Duration);
 
-    /// The waited keys, at most so many. With more, those that follow `mark`, which moves on.
-    fn waited(self: Arc<Self>, most: usize, mark: &mut Option<Mark>) -> Box<dyn AnyKeys>;
+    /// The waited keys, at most so many. If there are more, those that follow the last key
+    /// surveyed, which moves on.
+    fn waited(self: Arc<Self>, most: usize, last: &mut Option<AnyKey>) -> Box<dyn AnyKeys>;
 }
 
-/// The last key that was surveyed.
-pub(super) type Mark = Box<dyn Any + Send + Sync>;
+/// A key of any source.
+pub(super) type AnyKey = Box<dyn Any + Send + Sync>;
 
 /// Waited keys of one source, to survey.
 pub(super) trait AnyKeys: Send + Sync {
@@ -54,9 +55,9 @@ pub(super) trait AnyKeys: Send + Sync {
 
     fn columns(&self, some: Range<usize>) -> Vec<Column>;
 
-    /// What the survey found of these keys: the seconds until they are due, by their number among
-    /// them, from 1.
-    fn follow(&self, some: Range<usize>, found: &HashMap<i64, f64>);
+    /// Wakes those of these keys that are ready, and notes when the others are due. `found` has
+    /// what the survey found: the seconds until a key is due, by its number among these, from 1.
+    fn act_on(&self, some: Range<usize>, found: &HashMap<i64, f64>);
 }
 
 impl<S: WorkSource> AnySource for S {
@@ -99,18 +100,18 @@ impl<S: WorkSource> AnySource for S {
         }
     }
 
-    fn waited(self: Arc<Self>, most: usize, mark: &mut Option<Mark>) -> Box<dyn AnyKeys> {
+    fn waited(self: Arc<Self>, most: usize, last: &mut Option<AnyKey>) -> Box<dyn AnyKeys> {
         let mut keys = WorkSource::waited(&*self);
         if keys.len() > most {
             keys.sort_unstable();
-            let last: Option<&S::Key> = mark.as_ref().and_then(|mark| mark.downcast_ref());
-            let surveyed = last.map_or(0, |last| keys.partition_point(|key| key <= last));
+            let before: Option<&S::Key> = last.as_ref().and_then(|last| last.downcast_ref());
+            let surveyed = before.map_or(0, |before| keys.partition_point(|key| key <= before));
             let next = surveyed % keys.len();
             keys.rotate_left(next);
             keys.truncate(most);
-            *mark = keys.last().map(|last| Box::new(last.clone()) as Mark);
+            *last = keys.last().map(|key| Box::new(key.clone()) as AnyKey);
         } else {
-            *mark = None;
+            *last = None;
         }
         Box::new(Keys { source: self, keys })
     }
@@ -130,7 +131,7 @@ impl<S: WorkSource> AnyKeys for Keys<S> {
         self.source.columns(&self.keys[some])
     }
 
-    fn follow(&self, some: Range<usize>, found: &HashMap<i64, f64>) {
+    fn act_on(&self, some: Range<usize>, found: &HashMap<i64, f64>) {
         for (ordinal, key) in (1..).zip(&self.keys[some]) {
             let due_s = found.get(&ordinal).copied();
             self.source.next_due(key, due_s.filter(|due_s| *due_s > 0.0).map(seconds));

@@ -26,7 +26,7 @@ pub struct WakeFigures {
     /// How long the last echo took.
     pub echo: Duration,
     /// Hints that arrived from other nodes.
-    pub heard: u64,
+    pub received: u64,
     /// Hints that this process had for other nodes.
     pub announced: u64,
     /// Statements that carried those hints; the fewer, the better they were coalesced.
@@ -75,7 +75,7 @@ impl Figures {
             connects: read(&self.connects),
             beats: read(&self.beats),
             echo: Duration::from_micros(read(&self.echo_us)),
-            heard: read(&self.received),
+            received: read(&self.received),
             announced: read(&self.announced),
             sent: read(&self.sent),
             peers: read(&self.peers),

@@ -14,6 +14,7 @@
 //!
 //! Next: [`super::inbox`] for those that arrive, [`super::broadcaster`] for those that leave.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -26,6 +27,8 @@ pub(super) const PAYLOAD_BYTES_MAX: usize = 7900;
 
 /// Longer sources and keys are not written out.
 const WORD_BYTES_MAX: usize = 512;
+/// More different hints than this become one that says "everything".
+const HINTS_MAX: usize = 4096;
 
 /// One hint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,6 +39,32 @@ pub(crate) enum Line {
     Source(String),
     /// A text that the source itself can read.
     About { source: String, hint: String, delay: Option<Duration> },
+}
+
+/// Different hints that wait together.
+#[derive(Debug, Default)]
+pub(super) struct HintSet(BTreeSet<Line>);
+
+impl HintSet {
+    pub(super) fn add(&mut self, hints: impl IntoIterator<Item = Line>) {
+        self.0.extend(hints);
+        if self.0.len() > HINTS_MAX {
+            *self = Self::everything();
+        }
+    }
+
+    /// The one hint that says "everything".
+    pub(super) fn everything() -> Self {
+        Self(BTreeSet::from([Line::All]))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Line> {
+        self.0.iter()
+    }
 }
 
 /// The payload of a notification.
@@ -177,6 +206,17 @@ mod tests {
 
         assert_eq!(payloads.len(), 1);
         assert!(payloads[0].ends_with("\n*"), "{}", payloads[0]);
+    }
+
+    #[test]
+    fn more_different_hints_than_the_bound_become_everything() {
+        let mut waiting = HintSet::default();
+        waiting.add((0..HINTS_MAX).map(|number| key("jobs", &number.to_string())));
+        assert_eq!(waiting.iter().count(), HINTS_MAX);
+
+        waiting.add([key("jobs", "mail")]);
+
+        assert_eq!(waiting.iter().collect::<Vec<_>>(), [&Line::All]);
     }
 
     #[test]

@@ -7,7 +7,6 @@
 //!
 //! Next: [`super::work_source`], which they wake.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reveille_wake::Cause;
@@ -17,15 +16,12 @@ use tokio_util::sync::CancellationToken;
 use super::Service;
 use super::budget::Budget;
 use super::figures::Figures;
-use super::hint::Line;
+use super::hint::{HintSet, Line};
 use super::roster::Roster;
-
-/// More different hints than this at once wake every key instead.
-const HELD_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    held: Mutex<BTreeSet<Line>>,
+    arrivals: Mutex<HintSet>,
     arrived: Notify,
 }
 
@@ -40,31 +36,25 @@ impl Inbox {
     /// Keeps the hints until they wake. Never waits.
     pub(super) fn put(&self, hints: Vec<Line>, figures: &Figures) {
         figures.received(hints.len());
-        let mut held = self.held();
-        held.extend(hints);
-        if held.len() > HELD_MAX {
-            held.clear();
-            held.insert(Line::All);
-        }
-        drop(held);
+        self.arrivals().add(hints);
         self.arrived.notify_one();
     }
 
-    /// Wakes for ever. Safe to drop: hints that are held stay held.
+    /// Wakes for ever. Safe to drop: hints that have not been taken out stay.
     pub(super) async fn wake(&self, roster: &Roster) {
         let mut budget = Budget::new();
         loop {
             self.arrived.notified().await;
             budget.spend().await;
-            let hints = std::mem::take(&mut *self.held());
-            for hint in &hints {
+            let hints = std::mem::take(&mut *self.arrivals());
+            for hint in hints.iter() {
                 wake(roster, hint);
             }
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, BTreeSet<Line>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn arrivals(&self) -> MutexGuard<'_, HintSet> {
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

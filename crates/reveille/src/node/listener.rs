@@ -19,7 +19,7 @@ use tokio_postgres::{AsyncMessage, Client};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
-use super::heartbeat::{Asking, Heartbeat};
+use super::heartbeat::{Beat, Heartbeat};
 use super::hint::{self, Payload};
 use super::lost::{Lost, answered};
 use super::statements::{JOIN, LEAVE};
@@ -200,8 +200,8 @@ impl Listener {
         session.beat_at = now() + node.heartbeat;
         self.link.probed(now());
         let (client, schema) = (&session.client, &shared.settings.schema);
-        let asking = Asking { client, schema, node, roster, within: ECHO_WITHIN };
-        let nodes = session.heartbeat.beat(asking, &hint::echo(node.id, number)).await?;
+        let beat = Beat { client, schema, node, roster, within: ECHO_WITHIN };
+        let nodes = session.heartbeat.beat(beat, &hint::echo(node.id, number)).await?;
         self.service.figures.beat(nodes.peers.len());
         // A node that is gone may have died between its commit and its hint. After one that left in
         // order the claim round is needless and does no harm.

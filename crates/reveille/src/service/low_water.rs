@@ -7,8 +7,8 @@
 //! there. What was committed late, given back or moved lies before the mark, and only a search from
 //! the start finds it.
 //!
-//! Owns the policy all services share: searches from the start take a twentieth of the time, and
-//! nobody waits for one longer than a bound. A service owns its marks, and measures for itself
+//! Owns the policy all services share: slow searches from the start take a twentieth of the time,
+//! and no work waits for one longer than a bound. A service owns its marks, and measures for itself
 //! whether a search was cheap: then the next one begins at the start too.
 
 use std::time::{Duration, Instant};

@@ -1,12 +1,12 @@
-//! Announces committed work of one source: in this process at once, to other nodes through the
-//! broadcaster.
+//! Announces committed work of one source, through the broadcaster: in this process at once, and to
+//! other nodes.
 //!
 //! Promises that every source of the same name and type in this process is woken with the value
 //! itself, before the broadcaster makes text of it for other nodes; that of several leases of one
 //! hint only the soonest end is announced, once; and that a program which only produces does not
 //! exit before its hints have left. A service without notifications wakes its own source only.
 //!
-//! Next: [`super::claims`], and [`crate::node::Broadcaster`] for other nodes.
+//! Next: [`crate::node::Broadcaster`], then [`super::claims`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,6 +29,8 @@ pub struct Notifier<W: WorkSource> {
     source: Arc<W>,
     /// `None` when notifications are off.
     broadcaster: Option<Broadcaster>,
+    /// When a caller that only produces last waited until the hints were sent.
+    flushed_at: Mutex<Option<Instant>>,
     lease_ends: Mutex<LeaseEnds<W::Hint>>,
 }
 
@@ -45,7 +47,7 @@ where
     /// Wakes this source and nothing else, because notifications are off.
     pub fn only_here(context: &Arc<Context>, source: &Arc<W>) -> Self {
         let (context, source) = (Arc::clone(context), Arc::clone(source));
-        Self { context, source, broadcaster: None, lease_ends: Mutex::default() }
+        Self { context, source, broadcaster: None, flushed_at: Mutex::default(), lease_ends: Mutex::default() }
     }
 
     /// Announces that there may be work now.
@@ -87,6 +89,24 @@ where
         if !self.context.serves() {
             self.flush().await;
         }
+    }
+
+    /// The same at most once in `interval`: if announcements follow each other quickly, a later
+    /// flush waits instead.
+    pub async fn flush_if_alone_every(&self, interval: Duration) {
+        if !self.context.serves() && self.flush_is_due(interval) {
+            self.flush().await;
+        }
+    }
+
+    fn flush_is_due(&self, interval: Duration) -> bool {
+        let now = Instant::now();
+        let mut last = self.flushed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.is_none_or(|last| now.duration_since(last) > interval);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due
     }
 
     /// From here on hints and heartbeats wake the source. Without notifications neither does, since

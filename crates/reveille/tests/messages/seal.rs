@@ -84,6 +84,21 @@ async fn a_node_that_does_not_know_of_the_encryption_yet_stores_nothing_in_the_c
 }
 
 #[tokio::test]
+async fn a_repeat_in_a_call_gets_the_refusal_of_the_item_it_repeats() {
+    let fixture = Fixture::new().await;
+    let other = fixture.node().await;
+    soon(fixture.messages.push_one(item("mail", "a", "before"))).await.unwrap();
+    // The first attempt finds the repeat, and the second one that there is no key.
+    encrypt(&other, "mail").await;
+
+    let twice = vec![item("mail", "a", "one").transaction_id("x"), item("mail", "a", "two").transaction_id("x")];
+    let answers = soon(fixture.messages.push(twice)).await;
+
+    let refusals: Vec<String> = answers.into_iter().map(|answer| answer.unwrap_err().to_string()).collect();
+    assert_eq!(refusals, ["the queue \"mail\" is encrypted, and no encryption key is loaded"; 2]);
+}
+
+#[tokio::test]
 async fn sql_cannot_push_to_an_encrypted_queue_and_the_library_seals_what_it_pushes_in_a_transaction() {
     let fixture = Fixture::with(keys(&[(1, OLD)])).await;
     encrypt(&fixture.messages, "mail").await;

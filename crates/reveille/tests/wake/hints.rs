@@ -224,7 +224,7 @@ async fn a_flood_of_forged_delays_leaves_claim_rounds_bounded() {
     let rounds = nodes[0].counters.all_rounds() - before;
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
     let per_second = rounds as f64 / began.elapsed().as_secs_f64();
-    assert_eq!(nodes[0].database.wake_figures().heard, 2000);
+    assert_eq!(nodes[0].database.wake_figures().received, 2000);
     assert!(per_second <= 210.0, "{rounds} claim rounds in {:?}", began.elapsed());
 }
 
@@ -271,7 +271,7 @@ async fn a_flood_of_forged_notifications_leaves_claim_rounds_bounded_and_the_nod
     let rounds = nodes[1].counters.all_rounds() - before;
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
     let per_second = rounds as f64 / seconds;
-    assert!(nodes[1].database.wake_figures().heard >= 4000);
+    assert!(nodes[1].database.wake_figures().received >= 4000);
     assert!(per_second <= 210.0, "{rounds} claim rounds in {seconds} s");
 }
 

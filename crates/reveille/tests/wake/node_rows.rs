@@ -82,6 +82,6 @@ async fn nodes_of_another_schema_receive_no_hints_of_ours() {
     ours.push("mail", 1).await;
     taken.await;
 
-    assert_eq!(theirs.database.wake_figures().heard, 0);
+    assert_eq!(theirs.database.wake_figures().received, 0);
     assert_ne!(ours.database.hint_channel(), theirs.database.hint_channel());
 }

@@ -144,7 +144,7 @@ fn wake(page: &mut Exposition, context: &Context) {
         counters.missed(),
     );
     page.one("reveille_leases_returned_total", "Leases given back because no consumer took them.", counters.returned());
-    page.one("reveille_hints_heard_total", "Hints received from other nodes.", database.heard);
+    page.one("reveille_hints_heard_total", "Hints received from other nodes.", database.received);
     page.one("reveille_hints_sent_total", "Statements that carried hints to other nodes.", database.sent);
     page.one("reveille_heartbeats_total", "Heartbeats that were answered.", database.beats);
     page.one("reveille_listen_connects_total", "Times the LISTEN connection was made.", database.connects);

@@ -46,7 +46,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Response {
             "latencyMs": latency(figures),
             "echoMs": wake.echo.as_secs_f64() * 1000.0,
             "peers": wake.peers,
-            "hintsHeard": wake.heard,
+            "hintsHeard": wake.received,
             "hintsAnnounced": wake.announced,
             "hintStatements": wake.sent,
             "listenConnects": wake.connects,

@@ -40,9 +40,9 @@
 -- instead of 830 (decision 0021).
 --
 -- Partition rows are looked up from their newest version back and written where they lie, because
--- while a transaction elsewhere is held open all versions are there. A row that somebody wrote
--- while this waited for its lock does not lie where this saw it, and is written by its key. Worth
--- it: after a minute with such a transaction 0.73 of the throughput is left, instead of 0.17
+-- while a transaction elsewhere is held open all versions are there. A row that another statement
+-- wrote while this waited for its lock does not lie where this saw it, and is written by its key.
+-- Worth it: after a minute with such a transaction 0.73 of the throughput is left, instead of 0.17
 -- (decision 0018).
 --
 -- Steps:
@@ -80,7 +80,10 @@ with early as materialized (
     )
   ) as found
 ), locked as materialized (
-  select pushed.*, held.*, queue.dedup_window,
+  select held.tid, held.partition, held.next_seq, held.new_since, held.last_at, held.key_high,
+         held.span_from, held.span_to, held.span_low, held.span_high, held.span_is_full,
+         held.span_from is null or held.span_is_full as opens_span,
+         pushed.messages, pushed.high, pushed.keys_from, pushed.keys_to, queue.dedup_window,
          -- Some of its keys are not greater than all before them.
          coalesce(pushed.low <= held.key_high, false) as has_old_keys,
          -- The least of those that are.
@@ -93,8 +96,7 @@ with early as materialized (
              limit 1
            )
            else pushed.low
-         end as least_new,
-         held.span_from is null or held.span_is_full as opens_span
+         end as least_new
   from (
     select *
     from unnest($3::int[], $4::int[], $5::uuid[], $6::uuid[], $7::int[], $8::int[])
@@ -103,7 +105,10 @@ with early as materialized (
   ) as pushed
   cross join lateral (
     select partition_row.ctid as tid, partition_row.*,
-           greatest(partition_row.span_to - partition_row.span_from + 1, partition_row.next_seq - 1 - partition_row.span_to) >= 16 as span_is_full
+           greatest(
+             partition_row.span_to - partition_row.span_from + 1,
+             partition_row.next_seq - 1 - partition_row.span_to
+           ) >= 16 as span_is_full
     from {schema}.partition_row
     where partition_row.partition <= pushed.target
       and (partition_row.partition, partition_row.queue) >= (pushed.target, 0)
@@ -142,7 +147,8 @@ with early as materialized (
            ) then false
            when not all_locked.has_old_keys then true
            else (
-             select {schema}.note_if_new(old_keys.partitions, old_keys.keys, old_keys.ids, old_keys.untils) from old_keys
+             select {schema}.note_if_new(old_keys.partitions, old_keys.keys, old_keys.ids, old_keys.untils)
+             from old_keys
            )
          end as is_new
   from all_locked
@@ -152,7 +158,9 @@ with early as materialized (
   from judged
   join unnest($10::int[], $11::int[], $12::int[]) as segment (partition, lo, hi) on judged.is_new
   join locked on locked.partition = segment.partition
-  cross join lateral unnest(($20::uuid[])[segment.lo:segment.hi], ($15::uuid[])[segment.lo:segment.hi]) as item (key, id)
+  cross join lateral unnest(
+    ($20::uuid[])[segment.lo:segment.hi], ($15::uuid[])[segment.lo:segment.hi]
+  ) as item (key, id)
   where $21::bigint > 0 and item.key is not null
   on conflict (partition, key) do update
     set id = excluded.id, until = excluded.until
@@ -173,18 +181,30 @@ with early as materialized (
   from locked, checked
   where checked.is_new and locked.span_is_full
 ), moved as materialized (
-  -- What each partition row becomes. The span goes on with new keys, and stays as it is without; a
-  -- full one gives way to the next, which begins with new keys.
+  -- What each partition row becomes, and its span:
+  --   opens_span  has_new.keys
+  --   no          no            it stays as it is
+  --   no          yes           it goes on to the last message
+  --   yes         yes           another begins at the first message
+  --   yes         no            it has none until new keys come
   select locked.tid, locked.partition, locked.next_seq - 1 as before,
          locked.next_seq + locked.messages as next_seq,
          coalesce(locked.new_since, clock_timestamp()) as new_since,
          greatest(locked.last_at, clock_timestamp()) as last_at,
          greatest(locked.key_high, locked.high) as key_high,
-         case when not locked.opens_span then locked.span_from when has_new.keys then locked.next_seq end as span_from,
-         case when has_new.keys then locked.next_seq + locked.messages - 1 when not locked.opens_span then locked.span_to end
-           as span_to,
+         case
+           when not locked.opens_span then locked.span_from
+           when has_new.keys then locked.next_seq
+         end as span_from,
+         case
+           when has_new.keys then locked.next_seq + locked.messages - 1
+           when not locked.opens_span then locked.span_to
+         end as span_to,
          case when not locked.opens_span then locked.span_low else locked.least_new end as span_low,
-         case when has_new.keys then locked.high when not locked.opens_span then locked.span_high end as span_high
+         case
+           when has_new.keys then locked.high
+           when not locked.opens_span then locked.span_high
+         end as span_high
   from locked
   cross join checked
   cross join lateral (select locked.least_new is not null as keys) as has_new
@@ -204,15 +224,19 @@ with early as materialized (
        moved.span_from, moved.span_to, moved.span_low, moved.span_high)
   from moved
   where (select count(*) from in_place) < cardinality($3::int[])
-    and partition_row.partition = any (array(select moved.partition from moved except select in_place.partition from in_place))
+    and partition_row.partition = any (
+      array(select moved.partition from moved except select in_place.partition from in_place)
+    )
     and partition_row.partition = moved.partition
   returning partition_row.partition, moved.before, partition_row.last_at
 ), stored as (
   insert into {schema}.segment
     (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)
-  select written.partition, written.before + segment.through, segment.hi - segment.lo + 1, segment.bytes, written.last_at,
-         $9::int, ($15::uuid[])[segment.lo:segment.hi], ($16::text[])[segment.lo:segment.hi],
-         ($17::bytea[])[segment.lo:segment.hi], ($18::uuid[])[segment.lo:segment.hi], ($19::text[])[segment.lo:segment.hi]
+  select written.partition, written.before + segment.through, segment.hi - segment.lo + 1, segment.bytes,
+         written.last_at, $9::int,
+         ($15::uuid[])[segment.lo:segment.hi], ($16::text[])[segment.lo:segment.hi],
+         ($17::bytea[])[segment.lo:segment.hi], ($18::uuid[])[segment.lo:segment.hi],
+         ($19::text[])[segment.lo:segment.hi]
   from (select * from in_place union all select * from by_key) as written
   join unnest($10::int[], $11::int[], $12::int[], $13::int[], $14::int[]) as segment (partition, lo, hi, through, bytes)
     on segment.partition = written.partition

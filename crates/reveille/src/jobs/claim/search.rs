@@ -5,22 +5,23 @@
 //! or with the time after which it may be read. Gives no job back: a failed search keeps those it
 //! found, for the round to give back.
 //!
-//! Next: `shares` (slots for each queue), `low_water` (where a claim begins to read), `give_back`.
+//! Next: `shares` (slots for each queue), `low_water` (where a claim begins to read), `rows` (what
+//! it returned), `give_back`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use reveille_wake::{Cause, WokenKey};
 use tokio_postgres::Row;
 
 use super::give_back::Release;
-use super::low_water::LowWater;
-use super::shares::shares;
+use super::low_water::{Cost, LowWater, PRIORITIES};
+use super::rows::{about, claimed};
+use super::shares::{Found, Quota, shares};
 use super::{ClaimSource, Claimed};
 use crate::database::{Connection, DatabaseError, Param, Purpose};
-use crate::jobs::event::{About, JobEvent};
-use crate::jobs::id::{JobId, JobToken};
+use crate::jobs::event::JobEvent;
 use crate::jobs::lifecycle::State;
 use crate::jobs::ready::Queue;
 use crate::jobs::statements::{NEXT, TAKE};
@@ -65,84 +66,113 @@ impl<'s> Search<'s> {
     pub(super) fn new(worker: &'s Arc<WorkerState>, queues: Vec<Queue>) -> Self {
         Self { worker, claiming: Claiming::of(worker), queues, jobs: Vec::new(), exhausted: HashMap::new() }
     }
+
+    fn no_room(&mut self) {
+        self.exhausted.extend(self.queues.iter().map(|queue| (Arc::clone(queue), Exhausted::NoRoom)));
+    }
+
+    /// The queues that may have jobs.
+    fn open(&self) -> Vec<Queue> {
+        self.queues.iter().filter(|queue| !self.exhausted.contains_key(*queue)).cloned().collect()
+    }
 }
 
 impl ClaimSource {
-    /// Those of the keys that are in this round only because their next due time was not read.
-    pub(super) fn take_next_due_unknown<'r>(&self, woken: impl Iterator<Item = &'r WokenKey<Queue>>) -> Vec<Queue> {
-        let mut next_due_unknown = self.next_due_unknown();
-        let left = woken
-            .filter(|woken| next_due_unknown.remove(&woken.key) && matches!(woken.cause, Cause::More | Cause::Started));
-        left.map(|woken| Arc::clone(&woken.key)).collect()
+    /// Of the woken keys, those that are in this round only because the last one deferred reading
+    /// their next due time.
+    pub(super) fn take_deferred<'r>(&self, woken: impl Iterator<Item = &'r WokenKey<Queue>>) -> Vec<Queue> {
+        let mut deferred = self.deferred();
+        let only =
+            woken.filter(|woken| deferred.remove(&woken.key) && matches!(woken.cause, Cause::More | Cause::Started));
+        only.map(|woken| Arc::clone(&woken.key)).collect()
     }
 
-    /// Claims until there are as many jobs as wanted, or no more. A queue of `next_due_unknown` is
-    /// claimed from only if the read of its next due time finds a due job.
+    /// Claims until there are as many jobs as wanted, or no more. A deferred queue is claimed from
+    /// only if the read of its next due time finds a due job.
     pub(super) async fn search(
         &self,
         kept: &mut Option<Connection>,
         search: &mut Search<'_>,
-        next_due_unknown: &[Queue],
+        deferred: &[Queue],
     ) -> Result<(), DatabaseError> {
-        let connection = match kept {
-            Some(connection) if !connection.is_closed() => connection,
-            other => other.insert(self.context.database.connection(Purpose::Dedicated("claim")).await?),
-        };
+        let connection = self.connection(kept).await?;
         let want = search.worker.want();
         if want == 0 {
-            search.exhausted.extend(search.queues.iter().map(|queue| (Arc::clone(queue), Exhausted::NoRoom)));
+            search.no_room();
+            return Ok(());
         }
-        // While reads of a queue rest, its next due time cannot be read, and only a claim finds
-        // jobs that were added since.
-        let next_due_unknown: Vec<Queue> =
-            next_due_unknown.iter().filter(|queue| self.rest(queue).is_zero()).cloned().collect();
-        if want > 0 && !next_due_unknown.is_empty() {
-            self.read_next_due(connection, search, &next_due_unknown).await?;
-            // A job that is due was added since, or is locked by another transaction.
-            search.exhausted.retain(|_, exhausted| matches!(exhausted, Exhausted::NoneDue { .. }));
-        }
-        let mut open: Vec<Queue> =
-            search.queues.iter().filter(|q| !search.exhausted.contains_key(*q)).cloned().collect();
+        self.read_deferred(connection, search, deferred).await?;
+        let mut open = search.open();
         while search.jobs.len() < want && !open.is_empty() {
             let left = want - search.jobs.len();
             let quotas = shares(&open, left, |queue| search.worker.weight(queue));
             let found = self.take(connection, search, &quotas, left).await?;
-            let filled = found.iter().sum::<usize>() >= left;
-            // A queue that had less than its share has no more; the others may, if there is still
-            // room.
-            open = quotas
-                .iter()
-                .zip(&found)
-                .filter(|((_, quota), found)| *found >= quota)
-                .map(|((q, _), _)| Arc::clone(q))
-                .collect();
-            let short: Vec<Queue> = quotas.iter().map(|(q, _)| q).filter(|q| !open.contains(q)).cloned().collect();
-            if !filled && search.jobs.is_empty() {
-                self.read_next_due(connection, search, &short).await?;
-            } else if !filled {
-                // They count as having more: the next claim round reads their next due time, while
-                // these jobs run.
-                self.next_due_unknown().extend(short);
+            let (filled, short) = found.filled_and_short();
+            if found.total() < left {
+                self.follow_up(connection, search, short).await?;
             }
+            open = filled;
         }
         Ok(())
     }
 
-    /// One claim; returns how many jobs it found in each queue.
-    async fn take(
+    /// The connection of earlier rounds, unless it broke.
+    async fn connection<'k>(&self, kept: &'k mut Option<Connection>) -> Result<&'k Connection, DatabaseError> {
+        let connection = match kept.take().filter(|connection| !connection.is_closed()) {
+            Some(connection) => connection,
+            None => self.context.database.connection(Purpose::Dedicated("claim")).await?,
+        };
+        Ok(kept.insert(connection))
+    }
+
+    /// Reads the next due times that the last round deferred.
+    async fn read_deferred(
         &self,
         connection: &Connection,
         search: &mut Search<'_>,
-        quotas: &[(Queue, usize)],
-        left: usize,
-    ) -> Result<Vec<usize>, DatabaseError> {
-        let began = Instant::now();
-        let (names, limits): (Vec<&str>, Vec<i32>) =
-            quotas.iter().map(|(queue, quota)| (&**queue, size(*quota))).unzip();
-        let (mut times, mut ids) = (Vec::new(), Vec::new());
-        for (queue, _) in quotas {
-            self.marks().entry(Arc::clone(queue)).or_default().begin(began, &mut times, &mut ids);
+        deferred: &[Queue],
+    ) -> Result<(), DatabaseError> {
+        // While reads of a queue rest, its next due time cannot be read, and only a claim finds
+        // jobs that were added since.
+        let readable: Vec<Queue> = deferred.iter().filter(|queue| self.rest(queue).is_zero()).cloned().collect();
+        if readable.is_empty() {
+            return Ok(());
         }
+        self.read_next_due(connection, search, &readable).await?;
+        // A job that is due was added since the last round, or is locked: its queue is claimed from
+        // after all.
+        search.exhausted.retain(|_, exhausted| matches!(exhausted, Exhausted::NoneDue { .. }));
+        Ok(())
+    }
+
+    /// Queues have no more jobs, and there is room left: when is the next one due? If there are
+    /// jobs to start, they start first: these queues count as having more, and the next round reads
+    /// it, while the jobs run.
+    async fn follow_up(
+        &self,
+        connection: &Connection,
+        search: &mut Search<'_>,
+        short: Vec<Queue>,
+    ) -> Result<(), DatabaseError> {
+        if search.jobs.is_empty() {
+            return self.read_next_due(connection, search, &short).await;
+        }
+        self.deferred().extend(short);
+        Ok(())
+    }
+
+    /// One claim, of at most `left` jobs.
+    async fn take<'q>(
+        &self,
+        connection: &Connection,
+        search: &mut Search<'_>,
+        quotas: &'q [Quota],
+        left: usize,
+    ) -> Result<Found<'q>, DatabaseError> {
+        let began = Instant::now();
+        let names: Vec<&str> = quotas.iter().map(|quota| &*quota.queue).collect();
+        let limits: Vec<i32> = quotas.iter().map(|quota| size(quota.most)).collect();
+        let (times, ids) = self.choose_begins(began, quotas);
         let (nonce, lease, want) = (fastrand::i64(..), search.worker.lease.as_secs_f64(), i64::from(size(left)));
         let queues = names.iter().map(ToString::to_string).collect();
         let release = Release { context: Arc::clone(&self.context), claiming: search.claiming.clone(), queues };
@@ -153,28 +183,47 @@ impl ClaimSource {
             [&names, &limits, &times, &ids, &want, &&*search.worker.name, &nonce, &lease, &keep, &keep_dead];
         let rows = connection.query(&TAKE, &params).await?;
         sent.received_except(Vec::new());
-        let took = began.elapsed();
-        let mut found = vec![0; quotas.len()];
-        for row in &rows {
+        let cost = Cost { began, took: began.elapsed(), rows: rows.len() };
+        let found = self.add(search, &rows, quotas, nonce);
+        self.move_marks(search, quotas, cost);
+        for queue in found.queues() {
+            self.context.notifier.leased(queue, search.worker.lease);
+        }
+        Ok(found)
+    }
+
+    /// Where the claim begins, as columns: queue by queue, and for each the priorities ascending.
+    fn choose_begins(&self, now: Instant, quotas: &[Quota]) -> (Vec<SystemTime>, Vec<i64>) {
+        let mut marks = self.marks();
+        let mut begins = Vec::with_capacity(quotas.len() * PRIORITIES);
+        for quota in quotas {
+            begins.extend(marks.entry(Arc::clone(&quota.queue)).or_default().choose(now));
+        }
+        begins.into_iter().unzip()
+    }
+
+    /// Adds the claimed jobs to the search. Jobs that the claim ended, because their attempts are
+    /// used up or they were to be cancelled, are reported.
+    fn add<'q>(&self, search: &mut Search<'_>, rows: &[Row], quotas: &'q [Quota], nonce: i64) -> Found<'q> {
+        let mut found = Found::nothing(quotas);
+        for row in rows {
             let (name, ended): (&str, Option<&str>) = (row.get("queue"), row.get("ended"));
-            let Some(index) = names.iter().position(|queue| *queue == name) else { continue };
-            found[index] += 1;
-            let queue = &quotas[index].0;
+            let Some(queue) = found.count(name) else { continue };
             match ended.and_then(State::parse) {
                 Some(state) => self.context.reporter.emit(&JobEvent::Ended { job: about(row, queue), state }),
                 None => search.jobs.push(claimed(row, queue, nonce, &search.claiming)),
             }
         }
+        found
+    }
+
+    /// The low-water marks follow what the claim found.
+    fn move_marks(&self, search: &Search<'_>, quotas: &[Quota], cost: Cost) {
         let mut marks = self.marks();
-        for (queue, _) in quotas {
-            let places = search.jobs.iter().filter(|job| job.queue == *queue).map(|job| (job.priority, job.was_due));
-            marks.entry(Arc::clone(queue)).or_default().end(began, took, rows.len(), places);
+        for Quota { queue, .. } in quotas {
+            let jobs = search.jobs.iter().filter(|job| job.queue == *queue).map(|job| (job.priority, job.was_due));
+            marks.entry(Arc::clone(queue)).or_default().claimed(cost, jobs);
         }
-        drop(marks);
-        for ((queue, _), _) in quotas.iter().zip(&found).filter(|(_, found)| **found > 0) {
-            self.context.notifier.leased(queue, search.worker.lease);
-        }
-        Ok(found)
     }
 
     /// Reads when the next job is due in queues that have no more for now.
@@ -220,50 +269,12 @@ impl ClaimSource {
         self.marks().get(queue).map_or(Duration::ZERO, wait)
     }
 
-    fn next_due_unknown(&self) -> MutexGuard<'_, HashSet<Queue>> {
-        self.next_due_unknown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn deferred(&self) -> MutexGuard<'_, HashSet<Queue>> {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn marks(&self) -> MutexGuard<'_, HashMap<Queue, LowWater>> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn about(row: &Row, queue: &Queue) -> About {
-    About {
-        id: JobId(row.get("id")),
-        kind: Arc::from(row.get::<_, Option<&str>>("kind").unwrap_or_default()),
-        queue: Arc::clone(queue),
-        attempt: row.get("attempt"),
-        item_id: row.get::<_, Option<&[u8]>>("metadata").and_then(item_id),
-    }
-}
-
-fn claimed(row: &Row, queue: &Queue, nonce: i64, claiming: &Claiming) -> Claimed {
-    let id = JobId(row.get("id"));
-    let timeout: Option<i64> = row.get("timeout_ms");
-    Claimed {
-        token: JobToken { id, epoch: row.get("epoch"), nonce },
-        about: about(row, queue),
-        queue: Arc::clone(queue),
-        priority: row.get("priority"),
-        max_attempts: row.get("max_attempts"),
-        args: row.get::<_, Option<Vec<u8>>>("args").unwrap_or_default(),
-        timeout: timeout.map(|timeout| Duration::from_millis(timeout.unsigned_abs())),
-        tags: row.get::<_, Option<Vec<String>>>("tags").unwrap_or_default(),
-        metadata: row.get("metadata"),
-        waited: Duration::from_secs_f64(row.get::<_, f64>("waited_s").clamp(0.0, 1e9)),
-        was_due: (row.get("was_due_at"), id.0),
-        claiming: claiming.clone(),
-    }
-}
-
-fn item_id(metadata: &[u8]) -> Option<Arc<str>> {
-    let value: serde_json::Value = serde_json::from_slice(metadata).ok()?;
-    match value.get("item_id")? {
-        serde_json::Value::String(text) => Some(Arc::from(&**text)),
-        serde_json::Value::Null => None,
-        other => Some(Arc::from(other.to_string())),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The queues that workers of this process wait for, and the workers themselves.
 //!
-//! Owns the hub of the jobs and its registration with listener and heartbeat. A hint names a queue,
-//! or a worker that is to check the jobs it holds, because one of them is to be cancelled.
+//! Owns the hub of the jobs; [`crate::service::claims`] registers it with listener and heartbeat. A
+//! hint names a queue, or a worker that is to check the jobs it holds, because one of them is to be
+//! cancelled.
 //!
 //! Next: [`crate::jobs::claim`].
 

@@ -1,8 +1,8 @@
 //! The careful append: lock the partition rows, check, then append, all in one transaction.
 //!
 //! Three facts stay true only while the partition rows are locked: which transaction ids were seen
-//! before, which messages wait in the outbox, and whether an earlier attempt, whose answer was
-//! lost, took effect.
+//! before, which messages wait in the outbox, and whether an earlier attempt that seemed to fail
+//! took effect.
 //!
 //! Next: [`super::flush`], which says when an append must be careful.
 
@@ -85,16 +85,16 @@ async fn find_happened(transaction: &Transaction<'_>, batch: &mut PushBatch) -> 
 
 /// Finds the entries whose transaction ids were seen before, and the first message of each id.
 async fn find_duplicates(transaction: &Transaction<'_>, batch: &mut PushBatch) -> Result<(), DatabaseError> {
-    let guarded =
-        |entry: &Entry| Some((entry.partition.as_ref()?.id.0, entry.guard?)).filter(|_| entry.verdict.is_none());
-    let (partitions, keys): (Vec<i32>, Vec<Uuid>) = batch.entries().iter().filter_map(guarded).unzip();
+    let checked =
+        |entry: &Entry| Some((entry.partition.as_ref()?.id.0, entry.checked_key?)).filter(|_| entry.verdict.is_none());
+    let (partitions, keys): (Vec<i32>, Vec<Uuid>) = batch.entries().iter().filter_map(checked).unzip();
     if keys.is_empty() {
         return Ok(());
     }
     let rows = transaction.query(&DUPLICATES, &[&partitions, &keys]).await?;
     let seen: HashMap<(i32, Uuid), Uuid> = rows.iter().map(|row| ((row.get(0), row.get(1)), row.get(2))).collect();
     for entry in batch.entries_mut() {
-        let Some(first) = guarded(entry).and_then(|key| seen.get(&key)) else { continue };
+        let Some(first) = checked(entry).and_then(|key| seen.get(&key)) else { continue };
         // Its own id: an earlier attempt stored it, and it was removed from the log since.
         let ours = *first == entry.id.0;
         entry.verdict = Some(if ours { Verdict::Stored(0) } else { Verdict::Duplicate(MessageId(*first)) });

@@ -200,12 +200,12 @@ fn unless_empty<T>(values: impl Iterator<Item = Option<T>> + Clone) -> Option<Ve
 
 /// The key, if the log remembers it.
 fn growing_key(entry: &Entry) -> Option<Uuid> {
-    entry.guard.filter(grows)
+    entry.checked_key.filter(grows)
 }
 
 /// The key, if it is remembered in a row of its own.
 fn random_key(entry: &Entry) -> Option<Uuid> {
-    entry.guard.filter(|key| !grows(key))
+    entry.checked_key.filter(|key| !grows(key))
 }
 
 /// A flush is far too small for a number that does not fit.

@@ -22,17 +22,17 @@ const OVERHEAD: usize = 128;
 pub(in crate::messages) struct Entry {
     pub(in crate::messages) item: PushItem,
     pub(in crate::messages) id: MessageId,
-    /// Its position in the flush.
+    /// Its position in the flush. The flush sets this and the fields below, except the dedup key.
     pub(super) number: usize,
     /// The key of its transaction id, if it has one.
-    pub(super) key: Option<Uuid>,
-    /// The same, if its queue remembers transaction ids. The flush sets this and the fields below.
-    pub(super) guard: Option<Uuid>,
+    pub(super) dedup_key: Option<Uuid>,
+    /// The dedup key, if its queue checks transaction ids.
+    pub(super) checked_key: Option<Uuid>,
     /// The partition it is stored in.
     pub(super) partition: Option<Arc<PartitionEntry>>,
     /// Its encrypted payload, if its queue is encrypted.
     pub(super) sealed: Option<Vec<u8>>,
-    /// It was sent, and the answer was lost: it may be in the log.
+    /// An attempt to store it failed: it may be in the log all the same.
     pub(super) doubtful: bool,
     pub(super) verdict: Option<Verdict>,
 }
@@ -46,13 +46,13 @@ impl Entry {
         }
         check_word("the transaction id", item.transaction_id.as_deref())?;
         check_word("the producer", item.producer.as_deref())?;
-        let key = item.transaction_id.as_deref().map(dedup_key);
+        let dedup_key = item.transaction_id.as_deref().map(dedup_key);
         Ok(Self {
             item,
             id: MessageId::new(),
             number: 0,
-            key,
-            guard: None,
+            dedup_key,
+            checked_key: None,
             partition: None,
             sealed: None,
             doubtful: false,
@@ -78,10 +78,21 @@ impl Entry {
         self.item.payload.len() + OVERHEAD
     }
 
-    /// Its flush failed: it may be stored, or not.
+    /// Its flush failed, whether the statement was refused, was not sent, or its answer was lost.
     pub(super) fn doubt(&mut self) {
         self.doubtful = true;
         self.verdict = None;
+    }
+
+    /// What an entry with the same transaction id, behind this one in the flush, gets: it is a
+    /// duplicate, or is refused as this one was.
+    pub(super) fn verdict_of_repeat(&self) -> Option<Verdict> {
+        match &self.verdict {
+            Some(Verdict::Refused(refused)) => Some(Verdict::Refused(refused.clone())),
+            Some(Verdict::Duplicate(of)) => Some(Verdict::Duplicate(*of)),
+            Some(Verdict::Stored(_) | Verdict::Buffered | Verdict::Repeats(_)) => Some(Verdict::Duplicate(self.id)),
+            None => None,
+        }
     }
 
     pub(super) fn answer(self) -> Result<Pushed, MessagesError> {
@@ -90,7 +101,7 @@ impl Entry {
             Some(Verdict::Duplicate(of)) => (of, PushOutcome::Duplicate { of }),
             Some(Verdict::Buffered) => (self.id, PushOutcome::Buffered),
             Some(Verdict::Refused(refused)) => return Err(refused),
-            // In every round the flush created the queue, and another process deleted it.
+            // Its queue was deleted and re-created in every round, or that of the entry it repeats.
             Some(Verdict::Repeats(_)) | None => {
                 return Err(MessagesError::NoQueue { queue: self.item.queue.to_string() });
             }
@@ -103,10 +114,14 @@ impl Entry {
 /// The result of an entry.
 #[derive(Debug)]
 pub(in crate::messages) enum Verdict {
+    /// Its sequence.
     Stored(i64),
+    /// Of this message.
     Duplicate(MessageId),
-    /// It has the transaction id of an earlier entry of the flush, whose number this is.
+    /// It has the transaction id of an earlier entry of the flush, whose number this is. Its answer
+    /// follows from that entry's.
     Repeats(usize),
+    /// It is in the outbox, because pushes are paused.
     Buffered,
     Refused(MessagesError),
 }

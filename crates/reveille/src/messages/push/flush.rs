@@ -1,10 +1,11 @@
 //! One flush: stores a batcher's entries, and answers each.
 //!
 //! A round plans the flush, divides it into batches, and appends each batch with one statement,
-//! which commits by itself: the quick append. The statement stores nothing if a partition is gone,
-//! a transaction id was seen before, the outbox holds earlier pushes, or pushes are paused. The
-//! next round then makes a [careful](super::careful) append. So does a flush with entries that may
-//! be stored already, because an answer was lost.
+//! which commits by itself: the quick append. The statement stores nothing if a partition or its
+//! queue is gone, the queue is encrypted since or no longer, a transaction id was seen before, the
+//! outbox holds earlier pushes, or pushes are paused. The next round then makes a
+//! [careful](super::careful) append. So does a flush with entries that may be stored already,
+//! because an attempt with them failed.
 //!
 //! Next: [`super::plan`], [`super::batch`], [`super::columns`]; then [`crate::messages::ready`].
 
@@ -152,18 +153,12 @@ pub(super) fn wake(context: &MessagesContext, partitions: &[(QueueId, PartitionI
     }
 }
 
-/// The answer to every entry. An entry with the transaction id of an earlier one is its duplicate.
+/// The answer to every entry. One that repeats an earlier entry gets its answer by that one's.
 pub(super) fn answers(mut entries: Vec<Entry>) -> Vec<Result<Pushed, MessagesError>> {
     for index in 0..entries.len() {
         if let Some(Verdict::Repeats(first)) = entries[index].verdict {
-            let of = match entries[first].verdict {
-                Some(Verdict::Duplicate(of)) => of,
-                _ => entries[first].id,
-            };
-            let failed = matches!(entries[first].verdict, None | Some(Verdict::Refused(_)));
-            entries[index].verdict = (!failed).then_some(Verdict::Duplicate(of));
-            let partition = entries[first].partition.clone();
-            entries[index].partition = partition;
+            let (verdict, partition) = (entries[first].verdict_of_repeat(), entries[first].partition.clone());
+            (entries[index].verdict, entries[index].partition) = (verdict, partition);
         }
     }
     entries.into_iter().map(Entry::answer).collect()

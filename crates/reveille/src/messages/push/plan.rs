@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::entry::{Entry, Verdict};
 use crate::database::{Connection, DatabaseError};
-use crate::messages::catalog::{PartitionPath, QueueEntry};
+use crate::messages::catalog::{Catalog, PartitionPath, QueueEntry};
 use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
 use crate::messages::ids::QueueId;
@@ -44,7 +44,7 @@ async fn find_partitions(
     connection: &Connection,
     entries: &mut [Entry],
 ) -> Result<(), DatabaseError> {
-    let unknown = context.recall(entries);
+    let unknown = take_cached_partitions(&context.catalog, entries);
     if unknown.is_empty() {
         return Ok(());
     }
@@ -56,6 +56,30 @@ async fn find_partitions(
         entries[index].partition = partition;
     }
     Ok(())
+}
+
+/// Gives entries the partitions that this process has cached; returns the positions of the others.
+pub(super) fn take_cached_partitions(catalog: &Catalog, entries: &mut [Entry]) -> Vec<usize> {
+    let mut unknown = Vec::new();
+    for index in 0..entries.len() {
+        let (before, rest) = entries.split_at_mut(index);
+        let entry = &mut rest[0];
+        if entry.verdict.is_some() || entry.partition.is_some() {
+            continue;
+        }
+        // The entries of a call often share a partition: so has the entry before perhaps. One with
+        // a verdict keeps the partition of an earlier round, whose queue may have been deleted
+        // since.
+        let same = before.last().filter(|last| last.verdict.is_none() && last.is_for_the_same(entry));
+        entry.partition = match same.and_then(|last| last.partition.clone()) {
+            Some(partition) => Some(partition),
+            None => catalog.recall(&entry.item.queue, &entry.item.partition),
+        };
+        if entry.partition.is_none() {
+            unknown.push(index);
+        }
+    }
+    unknown
 }
 
 /// The queues of the entries. The entries of a queue that is gone lose their partition: the next
@@ -77,7 +101,7 @@ async fn look_up(
     // An entry that was stored in an earlier round keeps its partition: its answer names it.
     for entry in entries.iter_mut().filter(|entry| entry.verdict.is_none()) {
         let queue = entry.partition.as_ref().and_then(|partition| queues.get(&partition.queue));
-        entry.guard = queue.filter(|queue| queue.remembers).and(entry.key);
+        entry.checked_key = queue.filter(|queue| queue.remembers).and(entry.dedup_key);
         if queue.is_none() {
             entry.partition = None;
         }
@@ -130,13 +154,13 @@ async fn room(connection: &Connection, queues: &Queues) -> Result<HashMap<QueueI
 
 /// Finds entries that have the transaction id of an earlier entry: only the first can be stored.
 fn find_repeats(entries: &mut [Entry]) {
-    let guarded = entries.iter().filter(|entry| entry.verdict.is_none() && entry.guard.is_some()).count();
-    if guarded < 2 {
+    let checked = entries.iter().filter(|entry| entry.verdict.is_none() && entry.checked_key.is_some()).count();
+    if checked < 2 {
         return;
     }
-    let mut first = HashMap::with_capacity(guarded);
+    let mut first = HashMap::with_capacity(checked);
     for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| entry.verdict.is_none()) {
-        let (Some(partition), Some(key)) = (&entry.partition, entry.guard) else { continue };
+        let (Some(partition), Some(key)) = (&entry.partition, entry.checked_key) else { continue };
         match first.entry((partition.id, key)) {
             Slot::Vacant(slot) => {
                 slot.insert(index);

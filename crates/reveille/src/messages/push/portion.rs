@@ -1,17 +1,15 @@
 //! Sends a large call in portions, one after the other.
 //!
-//! Promises that the pushes of other callers come in between two portions, and that the order
-//! within the call is kept: after a portion that could not be stored, the following portions are
-//! not sent.
+//! Promises that the items of other callers come in between two portions, and that the order within
+//! the call is kept: after a portion that failed, the following portions are not sent. New names
+//! are sent in portions as well.
 //!
 //! Next: [`super::flush`].
 
 use std::collections::HashSet;
 
 use super::entry::Entry;
-use super::flush::Flusher;
-use super::item::Pushed;
-use crate::batcher::Batcher;
+use crate::batcher::{Batcher, Work};
 use crate::database::DatabaseError;
 use crate::messages::error::MessagesError;
 
@@ -21,27 +19,28 @@ const ENTRIES_MAX: usize = 4096;
 /// partitions, and so many take some 30 ms.
 const PARTITIONS_MAX: usize = 256;
 
-/// Sends all entries, and answers in their order.
-pub(super) async fn send_in_portions(
-    batcher: &Batcher<Flusher>,
-    mut entries: Vec<Entry>,
-) -> Vec<Result<Pushed, MessagesError>> {
-    let mut answers = Vec::with_capacity(entries.len());
-    while !entries.is_empty() {
-        let rest = entries.split_off(portion(&entries));
-        let answered = batcher.send(entries).await;
+/// Sends all items, and answers in their order. `size` is how many of them the next portion has.
+pub(super) async fn send_in_portions<W: Work<Error = MessagesError>>(
+    batcher: &Batcher<W>,
+    mut items: Vec<W::Item>,
+    size: fn(&[W::Item]) -> usize,
+) -> Vec<Result<W::Answer, MessagesError>> {
+    let mut answers = Vec::with_capacity(items.len());
+    while !items.is_empty() {
+        let rest = items.split_off(size(&items));
+        let answered = batcher.send(items).await;
         let failed = answered.iter().find_map(|answer| answer.as_ref().err().filter(|error| stops(error)).cloned());
-        answers.extend(answered.into_iter().map(|answer| answer.and_then(|stored| stored)));
-        entries = rest;
+        answers.extend(answered);
+        items = rest;
         if let Some(error) = failed {
-            answers.extend(entries.drain(..).map(|_| Err(error.clone())));
+            answers.extend(items.drain(..).map(|_| Err(error.clone())));
         }
     }
     answers
 }
 
 /// How many entries the next portion has.
-fn portion(entries: &[Entry]) -> usize {
+pub(super) fn portion_of_entries(entries: &[Entry]) -> usize {
     if entries.len() <= PARTITIONS_MAX {
         return entries.len();
     }
@@ -55,6 +54,6 @@ fn portion(entries: &[Entry]) -> usize {
 
 /// Whether the following portions would fail as well. A value that PostgreSQL cannot hold fails
 /// alone.
-pub(super) fn stops(error: &MessagesError) -> bool {
+fn stops(error: &MessagesError) -> bool {
     !matches!(error, MessagesError::Database(DatabaseError::Data { .. }))
 }

@@ -17,7 +17,7 @@ fn entry(partition: i32, bytes: usize, key: Option<Uuid>) -> Entry {
         name: "p".parse().unwrap(),
         uid: PartitionUid(Uuid::nil()),
     }));
-    entry.guard = key;
+    entry.checked_key = key;
     entry
 }
 

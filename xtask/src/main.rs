@@ -4,9 +4,10 @@
 //! faults, 2 for wrong use and for a tree that cannot be read. What is wrong with a tree is decided
 //! in [`tidy`] alone.
 //!
-//! Next: [`tree`], which reads the repository, then [`tidy`], which judges it.
+//! Next: [`tree`], which reads the repository, then [`tidy`], which judges it; or [`release`].
 
 mod reading;
+mod release;
 mod tidy;
 mod tree;
 
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+use crate::release::{Rehearsal, Release};
 use crate::tree::Tree;
 
 const HELP: &str = "\
@@ -21,9 +23,11 @@ Tasks of this repository.
 
 Usage: cargo xtask <task>
 
-  tidy          check the rules of this repository that no compiler knows
-  tidy --list   print each check and its reason
-  --help        print this text
+  tidy                          check the rules of this repository that no compiler knows
+  tidy --list                   print each check and its reason
+  release VERSION               write the version, date the change log, commit, tag, and make archives in target/dist
+  release VERSION --rehearsal   only make the archives
+  --help                        print this text
 
 Exit status: 0 nothing to say, 1 faults found, 2 wrong use or a tree that cannot be read.
 ";
@@ -34,6 +38,7 @@ enum Task {
     Help,
     Tidy,
     ListChecks,
+    Release(Release),
 }
 
 fn main() -> ExitCode {
@@ -54,14 +59,22 @@ fn task(words: &[&str]) -> Option<Task> {
         ["--help" | "-h" | "help"] | ["tidy", "--help" | "-h"] => Some(Task::Help),
         ["tidy"] => Some(Task::Tidy),
         ["tidy", "--list"] => Some(Task::ListChecks),
+        ["release", version] => release(version, Rehearsal::No),
+        ["release", version, "--rehearsal"] => release(version, Rehearsal::Yes),
         _ => None,
     }
+}
+
+fn release(version: &str, rehearsal: Rehearsal) -> Option<Task> {
+    let version = version.parse().ok()?;
+    Some(Task::Release(Release { version, rehearsal }))
 }
 
 fn run(task: &Task) -> anyhow::Result<ExitCode> {
     match task {
         Task::Help => print!("{HELP}"),
         Task::ListChecks => print!("{}", tidy::list()),
+        Task::Release(release) => release.make(&tree::root()?)?,
         Task::Tidy => {
             let report = tidy::run(&this_tree()?);
             print!("{report}");
@@ -84,6 +97,8 @@ mod tests {
         assert_eq!(task(&["tidy"]), Some(Task::Tidy));
         assert_eq!(task(&["tidy", "--list"]), Some(Task::ListChecks));
         assert_eq!(task(&["--help"]), Some(Task::Help));
+        let release = Release { version: semver::Version::new(0, 2, 0), rehearsal: Rehearsal::Yes };
+        assert_eq!(task(&["release", "0.2.0", "--rehearsal"]), Some(Task::Release(release)));
     }
 
     #[test]
@@ -91,5 +106,7 @@ mod tests {
         assert_eq!(task(&[]), None);
         assert_eq!(task(&["tidy", "--fix"]), None);
         assert_eq!(task(&["clean"]), None);
+        assert_eq!(task(&["release"]), None);
+        assert_eq!(task(&["release", "tomorrow"]), None);
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Next: [`crate::tidy`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use ignore::WalkBuilder;
@@ -38,12 +38,9 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Reads the tree that the current directory belongs to: the one of the nearest `Cargo.lock`
-    /// above it.
+    /// Reads the tree that the current directory belongs to.
     pub(crate) fn of_this_repository() -> anyhow::Result<Self> {
-        let here = std::env::current_dir().context("could not find the current directory")?;
-        let root = here.ancestors().find(|directory| directory.join("Cargo.lock").is_file());
-        Self::below(root.with_context(|| format!("no Cargo.lock in {} or above it", here.display()))?)
+        Self::below(&root()?)
     }
 
     /// Reads the tree whose root is `root`.
@@ -107,6 +104,15 @@ impl Tree {
         }
         Ok(())
     }
+}
+
+/// The root of the tree that the current directory belongs to: that of the nearest `Cargo.lock`
+/// above it.
+pub(crate) fn root() -> anyhow::Result<PathBuf> {
+    let here = std::env::current_dir().context("could not find the current directory")?;
+    let root = here.ancestors().find(|directory| directory.join("Cargo.lock").is_file());
+    let root = root.with_context(|| format!("no Cargo.lock in {} or above it", here.display()))?;
+    Ok(root.to_owned())
 }
 
 /// Every path below `root` that is no directory and is not ignored, relative to it and separated by

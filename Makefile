@@ -13,7 +13,7 @@ serve: setup ## build and start the server on its embedded PostgreSQL; ARGS="--l
 	cargo run --locked --bin reveille -- serve $(ARGS)
 
 test: setup setup-test ## run all tests; REVEILLE_HISTORIES=20000 adds random histories of a queue
-	cargo build --locked --bins
+	cargo build --locked --bin reveille --bin reveille-postgres
 	cargo test --locked --workspace --exclude reveille-duroxide --features reveille/sqlx
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide # its tests mostly wait for locks to expire
 
@@ -24,7 +24,7 @@ test-browser: setup ## which requests of web pages are served, in a headless Chr
 	scripts/test-browser
 
 test-pg: ## run the tests that depend on PostgreSQL on another version: make test-pg MAJOR=18
-	cargo build --locked --bins
+	cargo build --locked --bin reveille --bin reveille-postgres
 	REVEILLE_PG_BIN="$$(cargo run --locked --quiet --bin reveille-postgres -- fetch --major $(MAJOR))" && export REVEILLE_PG_BIN && \
 	cargo test --locked -p reveille -p reveille-testkit -p reveille-chaos --features reveille/sqlx && \
 	RUST_TEST_THREADS=8 cargo test --locked -p reveille-duroxide

@@ -45,3 +45,7 @@ pub use fault_proxy::{Direction, FaultProxy, Upstream};
 pub use needs::needs;
 pub use plan::{assert_planned, generic_plan};
 pub use pooler::{LoginSettings, Pooler};
+
+/// The root of the workspace, where cargo builds a program with the features of all members: built
+/// elsewhere, or by its package, it would be compiled again with fewer.
+pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::ROOT;
+
 /// The one place of this crate that reads the environment.
 #[expect(clippy::disallowed_methods, reason = "the test kit is configured by its runner's environment")]
 pub(crate) fn environment(name: &str) -> Option<OsString> {
@@ -42,8 +44,8 @@ fn build(profile: &Path, program: &Path) {
         return;
     }
     let mut cargo = Command::new(environment("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--package", "reveille-embedded", "--bin", "reveille-postgres", "--target-dir"]);
-    cargo.arg(profile.parent().expect("a profile lies in a target directory")).current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo.args(["build", "--bin", "reveille-postgres", "--target-dir"]);
+    cargo.arg(profile.parent().expect("a profile lies in a target directory")).current_dir(ROOT);
     if profile.file_name().is_some_and(|name| name == "release") {
         cargo.arg("--release");
     }

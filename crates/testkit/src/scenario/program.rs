@@ -6,12 +6,13 @@ use anyhow::Context;
 use tokio::process::Command;
 
 use super::progress;
+use crate::ROOT;
 
 /// Builds the program, and says where it is.
 pub async fn build() -> anyhow::Result<PathBuf> {
     progress("building reveille");
     let mut build = Command::new("cargo");
-    build.args(["build", "--release", "--quiet", "-p", "reveille-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    build.args(["build", "--release", "--quiet", "--bin", "reveille"]).current_dir(ROOT);
     let built = build.status().await.context("cannot run cargo")?;
     anyhow::ensure!(built.success(), "reveille could not be built");
     let ours = std::env::current_exe()?;

@@ -84,7 +84,7 @@ impl Report {
         let results =
             Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("no root")?.join("bench/results");
         let path = results.join(format!("{}.md", self.scenario));
-        let command = format!("cargo run --release -p reveille-bench -- {}{} --save", self.scenario, self.words);
+        let command = format!("cargo run --release --bin reveille-bench -- {}{} --save", self.scenario, self.words);
         let command = if quick { format!("{command} --quick") } else { command };
         let mut about = machine::description();
         about.push(self.versions.clone());

@@ -2,6 +2,7 @@
 
 mod delivery;
 mod ground;
+mod hostile;
 mod http;
 mod idle;
 pub(crate) mod jobs;
@@ -70,6 +71,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "http",
         about: "pushes, pops and acks over HTTP: how many, how quickly, and what they cost the server and PostgreSQL",
         run: |bench| Box::pin(http::run(bench)),
+    },
+    Scenario {
+        name: "hostile",
+        about: "what one bad client costs the others: large pushes, a flood of new names, a flood of polled names",
+        run: |bench| Box::pin(hostile::run(bench)),
     },
     Scenario {
         name: "jobs",

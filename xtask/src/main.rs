@@ -4,7 +4,7 @@
 //! faults, 2 for wrong use and for a tree that cannot be read. What is wrong with a tree is decided
 //! in [`tidy`] alone.
 //!
-//! Next: [`tree`], which reads the repository, then [`tidy`], which judges it; or [`release`].
+//! Next: [`tree`], which reads the repository, then [`tidy`], which judges it; or [`mod@release`].
 
 mod reading;
 mod release;

@@ -53,7 +53,10 @@ const SMALL: &str = r#"{"items":[{"queue":"honest","payload":1}]}"#;
 
 /// The same probes without a bad client.
 async fn quiet(serving: &Serving, report: &mut Report) -> anyhow::Result<()> {
-    let calm = || async { anyhow::Ok(sleep(Duration::from_secs(2)).await) };
+    let calm = || async {
+        sleep(Duration::from_secs(2)).await;
+        anyhow::Ok(())
+    };
     let probed = livez_beside(serving, calm()).await?;
     report.row("/livez when nothing else runs, longest", quantile(&probed, 1.0), "ms");
     let pushed = push_beside(serving, calm()).await?;

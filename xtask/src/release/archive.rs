@@ -51,7 +51,7 @@ pub(super) fn pack(stage: &Path, name: &str, archive: &Path) -> anyhow::Result<(
 /// Writes the checksum of an archive beside it, in the form that `sha256sum --check` reads.
 pub(super) fn with_checksum(archive: &Path) -> anyhow::Result<PathBuf> {
     let bytes = fs::read(archive).with_context(|| format!("could not read {}", archive.display()))?;
-    let sum: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let sum = Sha256::digest(&bytes).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
     let path = archive.with_file_name(format!("{name}.sha256"));
     fs::write(&path, format!("{sum}  {name}\n")).with_context(|| format!("could not write {}", path.display()))?;

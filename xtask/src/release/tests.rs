@@ -1,3 +1,5 @@
+//! Versions, dates and archives of a release, on trees made for it.
+
 use super::*;
 
 const MANIFEST: &str = r#"[workspace.package]

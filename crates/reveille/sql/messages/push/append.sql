@@ -174,7 +174,7 @@ with outbox_check as materialized (
 ), decision as materialized (
   select case
            when not key_check.all_new then false
-           -- A key was stored by a transaction that does not hold the partition row: this is undone.
+           -- A transaction that does not hold the partition row stored a key: this is undone.
            when (select count(*) from new_random_keys) <> $21 then {schema}.refuse_duplicates()
            else true
          end as stores

@@ -13,29 +13,21 @@ pub enum Cause {
     Started,
     /// A consumer wants an answer now and does not wait.
     Asked,
-    /// This process committed new work.
+    /// This process committed work: new, given back, redriven or resumed.
     Pushed,
     /// A hint came from another process. It may be forged or late.
     Notified,
-    /// Work that failed was given back.
-    Retry,
     /// A delay or a window has passed, or a schedule has come.
     Due,
     /// A lease ended without being settled.
     LeaseExpired,
     /// Work was settled, which freed the work behind it (the next batch of a partition).
     Settled,
-    /// A limit, a rate or a worker has room again.
-    SlotFreed,
     /// A lease was given back before its end.
     Released,
     /// A cursor was moved.
     Sought,
-    /// Dead letters were sent back to work.
-    Redriven,
-    /// A pause ended.
-    Resumed,
-    /// An option changed in a way that may make work eligible.
+    /// An option changed, or a pause ended, so that work may be eligible.
     Configured,
     /// The link to the hint source is proven again; hints sent meanwhile were not received.
     Reconnected,
@@ -53,20 +45,16 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, in the order of the declaration.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 16] = [
         Self::Started,
         Self::Asked,
         Self::Pushed,
         Self::Notified,
-        Self::Retry,
         Self::Due,
         Self::LeaseExpired,
         Self::Settled,
-        Self::SlotFreed,
         Self::Released,
         Self::Sought,
-        Self::Redriven,
-        Self::Resumed,
         Self::Configured,
         Self::Reconnected,
         Self::PeerLost,
@@ -83,15 +71,11 @@ impl Cause {
             Self::Asked => "asked",
             Self::Pushed => "pushed",
             Self::Notified => "notified",
-            Self::Retry => "retry",
             Self::Due => "due",
             Self::LeaseExpired => "lease_expired",
             Self::Settled => "settled",
-            Self::SlotFreed => "slot_freed",
             Self::Released => "released",
             Self::Sought => "sought",
-            Self::Redriven => "redriven",
-            Self::Resumed => "resumed",
             Self::Configured => "configured",
             Self::Reconnected => "reconnected",
             Self::PeerLost => "peer_lost",

@@ -93,7 +93,7 @@ impl Pusher {
         let mut entries = [Entry::checked(item, self.payload_bytes_max)?];
         self.creator.find_partitions(&mut entries).await;
         let [entry] = entries;
-        if entry.verdict.is_some() {
+        if entry.is_decided() {
             return entry.answer();
         }
         let answer = self.batchers[self.batcher_of(&entry)].send(vec![entry]).await.pop();
@@ -132,11 +132,11 @@ impl Pusher {
         valid
     }
 
-    /// A part of the call for each batcher; entries that have a verdict are answered.
+    /// A part of the call for each batcher; entries that are decided are answered.
     fn divide(&self, call: Part, answers: &mut Answers) -> Vec<Part> {
         let mut parts: Vec<Part> = self.batchers.iter().map(|_| Part::default()).collect();
         for (position, entry) in call.positions.into_iter().zip(call.entries) {
-            if entry.verdict.is_some() {
+            if entry.is_decided() {
                 answers.set(position, entry.answer());
             } else {
                 parts[self.batcher_of(&entry)].add(position, entry);

@@ -43,10 +43,7 @@ pub(super) async fn push(State(context): State<Arc<Context>>, Whole(body): Whole
     let _room = room_for(&context, bytes)?;
     let answers = send(&context, messages).await;
     count(&context.figures, &answers);
-    // No item is known to be stored; the same ids may be sent again. The request as a whole says
-    // why, so that clients wait and try again where that helps.
-    let refused = answers.iter().all(Result::is_err).then(|| answers.iter().find_map(|answer| answer.as_ref().err()));
-    if let Some(problem) = refused.flatten() {
+    if let Some(problem) = problem_of_all(&answers) {
         return Err(problem.clone());
     }
     Ok(heavy(bytes, || {
@@ -76,19 +73,34 @@ impl<'b> Read<'b> {
     }
 }
 
+/// The first problem, if no item is known to be stored; then the same ids may be sent again. The
+/// request as a whole says why, so that clients wait and try again where that helps.
+fn problem_of_all(answers: &[Result<Pushed, Problem>]) -> Option<&Problem> {
+    if answers.iter().any(Result::is_ok) {
+        return None;
+    }
+    answers.iter().find_map(|answer| answer.as_ref().err())
+}
+
 fn missing_queue(index: usize) -> Problem {
     Problem::invalid(format!("Queue must be a string: items[{index}] names none"))
 }
 
 /// Pushes the valid messages. An invalid one keeps its place with its problem.
 async fn send(context: &Context, messages: Vec<Result<PushItem, Problem>>) -> Vec<Result<Pushed, Problem>> {
-    let (mut valid, mut places) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
+    let (mut valid, mut problems) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
     for message in messages {
-        places.push(message.map(|message| valid.push(message)));
+        match message {
+            Ok(message) => {
+                valid.push(message);
+                problems.push(None);
+            }
+            Err(problem) => problems.push(Some(problem)),
+        }
     }
-    let mut stored = context.messages.push(valid).await.into_iter();
-    let mut next = || stored.next().unwrap_or(Err(MessagesError::Closed)).map_err(Problem::from);
-    places.into_iter().map(|place| place.and_then(|()| next())).collect()
+    let mut answers = context.messages.push(valid).await.into_iter();
+    let mut next = || answers.next().unwrap_or(Err(MessagesError::Closed)).map_err(Problem::from);
+    problems.into_iter().map(|problem| problem.map_or_else(&mut next, Err)).collect()
 }
 
 impl Item<'_> {
@@ -172,9 +184,9 @@ fn count(figures: &Figures, answers: &[Result<Pushed, Problem>]) {
 }
 
 pub(super) fn count_stored(figures: &Figures, outcome: &PushOutcome) {
-    let counter = match word(outcome) {
-        "duplicate" => &figures.duplicates,
-        "buffered" => &figures.buffered,
+    let counter = match outcome {
+        PushOutcome::Duplicate { .. } => &figures.duplicates,
+        PushOutcome::Buffered => &figures.buffered,
         _ => &figures.pushed,
     };
     counter.add(1);

@@ -64,10 +64,10 @@ fn a_wait_dropped_before_it_noticed_its_wake_is_woken_when_it_waits_again() {
     {
         let mut waiting = pin!(armed.woken());
         assert!(poll(&mut waiting).is_pending());
-        hub.wake(&"mail", Cause::Retry);
+        hub.wake(&"mail", Cause::Released);
     }
 
-    assert_eq!(poll(&mut pin!(armed.woken())), Poll::Ready(Cause::Retry));
+    assert_eq!(poll(&mut pin!(armed.woken())), Poll::Ready(Cause::Released));
 }
 
 /// B13: the database answered with an error. The other waiters have claimed, perhaps while the rows

@@ -45,14 +45,14 @@
 -- plan:   index scan using cursor_due
 -- fences: every claim has a new epoch and its consumer's nonce
 with slot as materialized (
-  select slot.*, row_number() over (partition by slot.grp, slot.named is null order by slot.o) as place
+  select slot.*, row_number() over (partition by slot.grp, slot.named is null order by slot.ordinal) as place
   from unnest($1::int[], $2::int[], $3::int[], $4::timestamptz[], $5::int[], $6::uuid[], $7::boolean[]) with ordinality
-    as slot (consumer, grp, named, since, batch, nonce, auto, o)
+    as slot (consumer, grp, named, since, batch, nonce, auto, ordinal)
   where set_config('synchronous_commit', case when $9::boolean then 'on' else 'off' end, true) is not null
     and not exists (select from {schema}.switch where switch.name = 'pop_paused' and switch.engaged)
 ), due as materialized (
   -- The n-th due partition of a group goes to its n-th slot.
-  select slot.consumer, slot.batch, slot.nonce as new_nonce, slot.auto, slot.o, ranked.*
+  select slot.consumer, slot.batch, slot.nonce as new_nonce, slot.auto, slot.ordinal, ranked.*
   from (
     select held.*, row_number() over (partition by held.grp order by held.due_at) as place
     from (
@@ -72,7 +72,7 @@ with slot as materialized (
   ) as ranked
   join slot on slot.grp = ranked.grp and slot.place = ranked.place and slot.named is null
 ), named as materialized (
-  select slot.consumer, slot.batch, slot.nonce as new_nonce, slot.auto, slot.o, seen.tid, held.*, slot.place
+  select slot.consumer, slot.batch, slot.nonce as new_nonce, slot.auto, slot.ordinal, seen.tid, held.*, slot.place
   from (select * from slot where slot.named is not null order by slot.named, slot.grp) as slot
   cross join lateral {schema}.cursor_of(slot.named, slot.grp) as seen
   cross join lateral {schema}.partition_row_of(slot.named) as partition_row
@@ -102,9 +102,9 @@ with slot as materialized (
              limit 1
            ) end,
            case
-            when queue.ttl > '0' and partition_row.last_at <= statement_timestamp() - queue.ttl
-              then partition_row.next_seq - 1
-          end
+             when queue.ttl > '0' and partition_row.last_at <= statement_timestamp() - queue.ttl
+               then partition_row.next_seq - 1
+           end
          ) as passed
   from (select * from due union all select * from named) as candidate
   cross join lateral {schema}.partition_row_of(candidate.partition) as partition_row
@@ -159,7 +159,7 @@ with slot as materialized (
   -- A consumer's batch is filled slot by slot.
   select available.*,
          least(available.messages, available.batch - coalesce(sum(available.messages) over (
-           partition by available.consumer order by available.o rows between unbounded preceding and 1 preceding
+           partition by available.consumer order by available.ordinal rows between unbounded preceding and 1 preceding
          ), 0)::bigint) as share
   from available
 ), taken as materialized (

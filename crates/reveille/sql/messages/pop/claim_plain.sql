@@ -19,9 +19,9 @@
 -- plan:   index scan using cursor_due
 -- fences: every claim has a new epoch and its consumer's nonce
 with slot as materialized (
-  select slot.*, row_number() over (partition by slot.grp order by slot.o) as place
+  select slot.*, row_number() over (partition by slot.grp order by slot.ordinal) as place
   from unnest($1::int[], $2::int[], $3::int[], $4::timestamptz[], $5::int[], $6::uuid[]) with ordinality
-    as slot (consumer, grp, named, since, batch, nonce, o)
+    as slot (consumer, grp, named, since, batch, nonce, ordinal)
   where set_config('synchronous_commit', 'off', true) is not null
     and not exists (select from {schema}.switch where switch.name = 'pop_paused' and switch.engaged)
 ), due as materialized (

@@ -1,5 +1,15 @@
 -- Append a flush to the logs of its partitions.
 --
+-- Stores everything or nothing, and returns:
+--   where each segment lies     everything is stored
+--   one row, for partition 0    nothing is stored, because a key was seen before: the caller then
+--                               asks which. A repeated push is no error, and must not be one in the
+--                               server's log
+--   no row                      nothing is stored, because the statement declines: a partition or
+--                               its queue is gone; or a queue wants sealed payloads and these are
+--                               plain, or the other way round; or pushes are paused; or the outbox
+--                               holds what was committed before this began
+--
 -- The outbox, which holds what was pushed in callers' transactions:
 --   $1  whether to decline if pushes are paused or the outbox has messages of $2
 --   $2  queues
@@ -20,17 +30,11 @@
 --   $17 payload
 --   $18 trace id
 --   $19 producer
---   $20 dedup key, unless it grows; null for none
+--   $20 random key, that is a dedup key that does not grow; null for none
 --   $21 how many of these are given
 -- Growing keys, partition by partition:
 --   $22 key
 --   $23 id of its message
---
--- Returns where each segment lies. Returns nothing, and does nothing, when a partition or its queue
--- is gone, when a queue wants sealed payloads and these are plain (or the other way round), when
--- pushes are paused, or when the outbox holds what was committed before this began. When a key was
--- seen before it does nothing either, and returns one row for the partition 0: the caller then asks
--- which. A repeated push is no error, and must not be one in the server's log.
 --
 -- Keys. A key keeps a message from being stored twice. One that grows (a UUID of version 7) and is
 -- greater than every key before it is new, and the log itself remembers it: `key_high` is the
@@ -46,22 +50,23 @@
 -- (decision 0018).
 --
 -- Steps:
---   early         whether pushes are paused or the outbox has messages
---   locked        locks the partition rows, and compares the growing keys with theirs
---   all_locked    whether every partition is there
---   random_keys   the keys to look up: those that do not grow,
---   old_keys      and those that grow and are not greater than all before them
---   judged        whether all keys are new; keeps the old ones if they are
---   kept          keeps the random keys
---   checked       refuses if another transaction kept one of them meanwhile
---   closed_spans  writes the spans that are full
---   moved         what each partition row becomes
---   in_place      writes the partition rows where they lie,
---   by_key        and those that do not lie there by their keys
---   stored        writes the segments
+--   outbox_check      whether pushes are paused or the outbox has messages
+--   locked            locks the partition rows, and compares the growing keys with theirs
+--   flush             whether every partition is locked
+--   random_keys       the keys to look up: the random ones,
+--   old_keys          and those that grow and are not greater than all before them
+--   key_check         whether all keys are new; stores the old ones if they are
+--   new_random_keys   stores the random keys
+--   decision          whether to store the flush; fails if another transaction stored a random key
+--                     meanwhile
+--   closed_spans      writes the spans that are full
+--   new_row           what each partition row becomes
+--   written_in_place  writes the partition rows where they lie,
+--   written_by_key    and those that do not lie there by their keys
+--   stored            writes the segments
 -- locks:  the partition rows, ascending; the dedup rows of the keys
 -- plan:   index scan backward using partition_row_partition
-with early as materialized (
+with outbox_check as materialized (
   -- Names are compared as a range: where one queue has most rows of the outbox, PostgreSQL would
   -- read all of them to find that another has none.
   select $1::boolean and (
@@ -78,16 +83,16 @@ with early as materialized (
       ) as next
       where next.queue = named.queue
     )
-  ) as found
+  ) as declines
 ), locked as materialized (
   select held.tid, held.partition, held.next_seq, held.new_since, held.last_at, held.key_high,
          held.span_from, held.span_to, held.span_low, held.span_high, held.span_is_full,
          held.span_from is null or held.span_is_full as opens_span,
-         pushed.messages, pushed.high, pushed.keys_from, pushed.keys_to, queue.dedup_window,
-         -- Some of its keys are not greater than all before them.
-         coalesce(pushed.low <= held.key_high, false) as has_old_keys,
+         pushed.messages, pushed.key_high as pushed_high, pushed.keys_from, pushed.keys_to, queue.dedup_window,
+         -- Some of its growing keys are not greater than all before them.
+         coalesce(pushed.key_low <= held.key_high, false) as has_old_keys,
          -- The least of those that are.
-         case when pushed.low <= held.key_high
+         case when pushed.key_low <= held.key_high
            then (
              select item.key
              from unnest(($22::uuid[])[pushed.keys_from:pushed.keys_to]) as item (key)
@@ -95,13 +100,13 @@ with early as materialized (
              order by item.key
              limit 1
            )
-           else pushed.low
+           else pushed.key_low
          end as least_new
   from (
     select *
     from unnest($3::int[], $4::int[], $5::uuid[], $6::uuid[], $7::int[], $8::int[])
-      as pushed (target, messages, low, high, keys_from, keys_to)
-    order by pushed.target
+      as pushed (partition, messages, key_low, key_high, keys_from, keys_to)
+    order by pushed.partition
   ) as pushed
   cross join lateral (
     select partition_row.ctid as tid, partition_row.*,
@@ -110,23 +115,23 @@ with early as materialized (
              partition_row.next_seq - 1 - partition_row.span_to
            ) >= 16 as span_is_full
     from {schema}.partition_row
-    where partition_row.partition <= pushed.target
-      and (partition_row.partition, partition_row.queue) >= (pushed.target, 0)
+    where partition_row.partition <= pushed.partition
+      and (partition_row.partition, partition_row.queue) >= (pushed.partition, 0)
     order by partition_row.partition desc
     limit 1
     for update
   ) as held
   join {schema}.queue on queue.id = held.queue
-  where held.partition = pushed.target
+  where held.partition = pushed.partition
     and queue.encrypted = ($9::int is not null)
-    and not (select early.found from early)
-), all_locked as materialized (
-  select count(*) = cardinality($3::int[]) as so, bool_or(locked.has_old_keys) as has_old_keys from locked
+    and not (select outbox_check.declines from outbox_check)
+), flush as materialized (
+  select count(*) = cardinality($3::int[]) as is_locked, bool_or(locked.has_old_keys) as has_old_keys from locked
 ), random_keys as materialized (
   select array_agg(segment.partition) as partitions, array_agg(item.key) as keys
-  from all_locked
-  join unnest($10::int[], $11::int[], $12::int[]) as segment (partition, lo, hi) on all_locked.so
-  cross join lateral unnest(($20::uuid[])[segment.lo:segment.hi]) as item (key)
+  from flush
+  join unnest($10::int[], $11::int[], $12::int[]) as segment (partition, first, last) on flush.is_locked
+  cross join lateral unnest(($20::uuid[])[segment.first:segment.last]) as item (key)
   where $21::bigint > 0 and item.key is not null
 ), old_keys as materialized (
   select array_agg(locked.partition) as partitions, array_agg(item.key) as keys, array_agg(item.id) as ids,
@@ -136,51 +141,52 @@ with early as materialized (
     ($22::uuid[])[locked.keys_from:locked.keys_to], ($23::uuid[])[locked.keys_from:locked.keys_to]
   ) as item (key, id)
   where locked.has_old_keys and item.key <= locked.key_high
-), judged as materialized (
+), key_check as materialized (
   -- Both functions see what was committed before the rows were locked, which this statement may
   -- have begun too early to see.
-  select all_locked.so as all_locked,
+  select flush.is_locked,
          case
-           when not all_locked.so then false
+           when not flush.is_locked then false
            when $21 > 0 and (
              select {schema}.any_key_seen(random_keys.partitions, random_keys.keys) from random_keys
            ) then false
-           when not all_locked.has_old_keys then true
+           when not flush.has_old_keys then true
            else (
              select {schema}.note_if_new(old_keys.partitions, old_keys.keys, old_keys.ids, old_keys.untils)
              from old_keys
            )
-         end as is_new
-  from all_locked
-), kept as (
+         end as all_new
+  from flush
+), new_random_keys as (
   insert into {schema}.dedup as seen (partition, key, id, until)
   select segment.partition, item.key, item.id, clock_timestamp() + locked.dedup_window
-  from judged
-  join unnest($10::int[], $11::int[], $12::int[]) as segment (partition, lo, hi) on judged.is_new
+  from key_check
+  join unnest($10::int[], $11::int[], $12::int[]) as segment (partition, first, last) on key_check.all_new
   join locked on locked.partition = segment.partition
   cross join lateral unnest(
-    ($20::uuid[])[segment.lo:segment.hi], ($15::uuid[])[segment.lo:segment.hi]
+    ($20::uuid[])[segment.first:segment.last], ($15::uuid[])[segment.first:segment.last]
   ) as item (key, id)
   where $21::bigint > 0 and item.key is not null
   on conflict (partition, key) do update
     set id = excluded.id, until = excluded.until
     where seen.until <= clock_timestamp()
   returning 1
-), checked as materialized (
+), decision as materialized (
   select case
-           when not judged.is_new then false
-           -- A key was kept by a transaction that does not hold the partition row: this is undone.
-           when (select count(*) from kept) <> $21 then {schema}.refuse_duplicates()
+           when not key_check.all_new then false
+           -- A transaction that does not hold the partition row stored a key: this is undone.
+           when (select count(*) from new_random_keys) <> $21 then {schema}.refuse_duplicates()
            else true
-         end as is_new
-  from judged
+         end as stores
+  from key_check
 ), closed_spans as (
   insert into {schema}.dedup_span (partition, low, high, first_seq, last_seq, until)
   select locked.partition, locked.span_low, locked.span_high, locked.span_from, locked.span_to,
          locked.last_at + locked.dedup_window
-  from locked, checked
-  where checked.is_new and locked.span_is_full
-), moved as materialized (
+  from locked
+  cross join decision
+  where decision.stores and locked.span_is_full
+), new_row as materialized (
   -- What each partition row becomes, and its span:
   --   opens_span  has_new.keys
   --   no          no            it stays as it is
@@ -191,7 +197,7 @@ with early as materialized (
          locked.next_seq + locked.messages as next_seq,
          coalesce(locked.new_since, clock_timestamp()) as new_since,
          greatest(locked.last_at, clock_timestamp()) as last_at,
-         greatest(locked.key_high, locked.high) as key_high,
+         greatest(locked.key_high, locked.pushed_high) as key_high,
          case
            when not locked.opens_span then locked.span_from
            when has_new.keys then locked.next_seq
@@ -202,43 +208,44 @@ with early as materialized (
          end as span_to,
          case when not locked.opens_span then locked.span_low else locked.least_new end as span_low,
          case
-           when has_new.keys then locked.high
+           when has_new.keys then locked.pushed_high
            when not locked.opens_span then locked.span_high
          end as span_high
   from locked
-  cross join checked
+  cross join decision
   cross join lateral (select locked.least_new is not null as keys) as has_new
-  where checked.is_new
-), in_place as (
+  where decision.stores
+), written_in_place as (
   update {schema}.partition_row
   set (next_seq, new_since, last_at, key_high, span_from, span_to, span_low, span_high)
-    = (moved.next_seq, moved.new_since, moved.last_at, moved.key_high,
-       moved.span_from, moved.span_to, moved.span_low, moved.span_high)
-  from moved
-  where partition_row.ctid = moved.tid
-  returning partition_row.partition, moved.before, partition_row.last_at
-), by_key as (
+    = (new_row.next_seq, new_row.new_since, new_row.last_at, new_row.key_high,
+       new_row.span_from, new_row.span_to, new_row.span_low, new_row.span_high)
+  from new_row
+  where partition_row.ctid = new_row.tid
+  returning partition_row.partition, new_row.before, partition_row.last_at
+), written_by_key as (
   update {schema}.partition_row
   set (next_seq, new_since, last_at, key_high, span_from, span_to, span_low, span_high)
-    = (moved.next_seq, moved.new_since, moved.last_at, moved.key_high,
-       moved.span_from, moved.span_to, moved.span_low, moved.span_high)
-  from moved
-  where (select count(*) from in_place) < cardinality($3::int[])
+    = (new_row.next_seq, new_row.new_since, new_row.last_at, new_row.key_high,
+       new_row.span_from, new_row.span_to, new_row.span_low, new_row.span_high)
+  from new_row
+  where (select count(*) from written_in_place) < cardinality($3::int[])
     and partition_row.partition = any (
-      array(select moved.partition from moved except select in_place.partition from in_place)
+      array(select new_row.partition from new_row except select written_in_place.partition from written_in_place)
     )
-    and partition_row.partition = moved.partition
-  returning partition_row.partition, moved.before, partition_row.last_at
+    and partition_row.partition = new_row.partition
+  returning partition_row.partition, new_row.before, partition_row.last_at
 ), stored as (
   insert into {schema}.segment
     (partition, last_seq, n, bytes, at, key_id, ids, transaction_ids, payloads, trace_ids, producers)
-  select written.partition, written.before + segment.through, segment.hi - segment.lo + 1, segment.bytes,
+  select written.partition, written.before + segment.through, segment.last - segment.first + 1, segment.bytes,
          written.last_at, $9::int,
-         ($15::uuid[])[segment.lo:segment.hi], ($16::text[])[segment.lo:segment.hi],
-         ($17::bytea[])[segment.lo:segment.hi], ($18::uuid[])[segment.lo:segment.hi],
-         ($19::text[])[segment.lo:segment.hi]
-  from (select * from in_place union all select * from by_key) as written
-  join unnest($10::int[], $11::int[], $12::int[], $13::int[], $14::int[]) as segment (partition, lo, hi, through, bytes)
+         ($15::uuid[])[segment.first:segment.last], ($16::text[])[segment.first:segment.last],
+         ($17::bytea[])[segment.first:segment.last], ($18::uuid[])[segment.first:segment.last],
+         ($19::text[])[segment.first:segment.last]
+  from (select * from written_in_place union all select * from written_by_key) as written
+  join unnest($10::int[], $11::int[], $12::int[], $13::int[], $14::int[])
+    as segment (partition, first, last, through, bytes)
     on segment.partition = written.partition
   returning partition, last_seq, n
 )
@@ -246,5 +253,5 @@ select stored.partition, stored.last_seq, stored.n
 from stored
 union all
 select 0, 0, 0
-from judged
-where judged.all_locked and not judged.is_new
+from key_check
+where key_check.is_locked and not key_check.all_new

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use reveille_wake::Cause;
+use tokio_postgres::Row;
 use tracing::warn;
 use uuid::Uuid;
 
@@ -31,7 +32,7 @@ impl GiveBack for Release {
     /// Never [`Given::All`]: a round sends several claims, and each takes effect at its own time.
     async fn give_back(&self, nonces: &[Uuid]) -> Result<Given, DatabaseError> {
         let released = release_leases(&self.0, nonces).await?;
-        Ok(if released.is_empty() { Given::Nothing } else { Given::Some })
+        Ok(if released == 0 { Given::Nothing } else { Given::Some })
     }
 }
 
@@ -100,18 +101,11 @@ async fn put_back(context: &MessagesContext, acked: Vec<Acked>) {
     }
 }
 
-/// Releases what is claimed under the nonces, and returns the partitions and groups.
-async fn release_leases(
-    context: &MessagesContext,
-    nonces: &[Uuid],
-) -> Result<Vec<(PartitionId, GroupId)>, DatabaseError> {
-    let rows = context.database.acquire().await?.query(&ABANDON, &[&nonces]).await?;
-    let released = rows.iter().map(|row| {
-        let (partition, group, queue) = (PartitionId(row.get(0)), GroupId(row.get(1)), QueueId(row.get(2)));
-        context.notifier.freed_by(queue, group, Some(partition), Cause::Released);
-        (partition, group)
-    });
-    Ok(released.collect())
+/// Releases what is claimed under the nonces. Returns how many leases that were.
+async fn release_leases(context: &MessagesContext, nonces: &[Uuid]) -> Result<usize, DatabaseError> {
+    let released = context.database.acquire().await?.query(&ABANDON, &[&nonces]).await?;
+    announce(context, &released);
+    Ok(released.len())
 }
 
 async fn move_back(context: &MessagesContext, acked: &[Acked]) -> Result<(), DatabaseError> {
@@ -121,10 +115,15 @@ async fn move_back(context: &MessagesContext, acked: &[Acked]) -> Result<(), Dat
     let starts: Vec<i64> = acked.iter().map(|acked| acked.start).collect();
     let throughs: Vec<i64> = acked.iter().map(|acked| acked.through).collect();
     let connection = context.database.acquire().await?;
-    let rows = connection.query(&UNDO, &[&partitions, &groups, &nonces, &starts, &throughs]).await?;
-    for row in rows {
+    let moved = connection.query(&UNDO, &[&partitions, &groups, &nonces, &starts, &throughs]).await?;
+    announce(context, &moved);
+    Ok(())
+}
+
+/// Wakes the groups of these cursors, which may claim again.
+fn announce(context: &MessagesContext, cursors: &[Row]) {
+    for row in cursors {
         let (partition, group, queue) = (PartitionId(row.get(0)), GroupId(row.get(1)), QueueId(row.get(2)));
         context.notifier.freed_by(queue, group, Some(partition), Cause::Released);
     }
-    Ok(())
 }

@@ -223,15 +223,26 @@ impl ClaimRound<'_> {
         }
     }
 
-    /// Adds the claimed rows to their claims. Returns the groups whose cursors skipped messages
+    /// Takes what a statement claimed. Returns the groups whose cursors skipped messages
     /// that no consumer gets: deleted, expired or dead. A message may be ready behind those.
     async fn take(&mut self, rows: &[Row]) -> Result<HashSet<GroupId>, MessagesError> {
-        let mut skipped = HashSet::new();
         if rows.is_empty() {
-            return Ok(skipped);
+            return Ok(HashSet::new());
         }
+        let mut skipped = self.add_leases(rows).await?;
+        let leased = self.claims.iter().filter(|claim| !claim.demand.auto_ack);
+        self.context.announce_lease_ends(leased.flat_map(|claim| &claim.partitions));
+        skipped.extend(self.skip_empty_leases().await?);
+        self.report.skipped.extend(&skipped);
+        Ok(skipped)
+    }
+
+    /// Adds a lease to its claim for each partition, with the messages that can be opened. Returns
+    /// the groups with a cursor that moved without a lease.
+    async fn add_leases(&mut self, rows: &[Row]) -> Result<HashSet<GroupId>, MessagesError> {
         let partitions: Vec<PartitionId> = rows.iter().map(|row| ClaimRow(row).partition()).collect();
         let entries = self.context.catalog.describe(&self.context.database, &partitions).await?;
+        let mut skipped = HashSet::new();
         for row in rows.iter().map(ClaimRow) {
             let (Some(claim), Some(entry)) = (self.claims.get_mut(row.claim()), entries.get(&row.partition())) else {
                 continue; // the queue was deleted meanwhile, and its messages with it
@@ -245,10 +256,6 @@ impl ClaimRound<'_> {
                 claim.refuse(error);
             }
         }
-        let leased = self.claims.iter().filter(|claim| !claim.demand.auto_ack);
-        self.context.announce_lease_ends(leased.flat_map(|claim| &claim.partitions));
-        skipped.extend(self.skip_empty_leases().await?);
-        self.report.skipped.extend(&skipped);
         Ok(skipped)
     }
 

@@ -22,12 +22,12 @@ const PARTITIONS_MAX: usize = 1024;
 #[derive(Default)]
 pub(super) struct Layout {
     pub(super) batches: Vec<PushBatch>,
-    /// Entries that have a verdict already, or no partition yet.
+    /// Entries that were decided before, or have no partition yet.
     others: Vec<Entry>,
 }
 
 /// Entries whose payloads are sealed alike. Each has a partition; before the append, those in
-/// `entries` have no verdict.
+/// `entries` are undecided.
 pub(super) struct PushBatch {
     /// Partition by partition, partitions ascending.
     entries: Vec<Entry>,
@@ -77,17 +77,12 @@ impl Layout {
     }
 
     /// Why the first entry that was refused cannot be stored.
-    pub(super) fn take_refusal(&mut self) -> Option<MessagesError> {
-        let batched = self.batches.iter_mut().flat_map(|batch| batch.entries.iter_mut().chain(&mut batch.decided));
-        let refused = self
-            .others
-            .iter_mut()
-            .chain(batched)
-            .filter(|entry| entry.verdict.as_ref().is_some_and(Verdict::is_refusal));
-        match refused.min_by_key(|entry| entry.number)?.verdict.take() {
-            Some(Verdict::Refused(refused)) => Some(refused),
+    pub(super) fn first_refusal(&self) -> Option<&MessagesError> {
+        let refusals = self.entries().filter_map(|entry| match &entry.verdict {
+            Some(Verdict::Refused(refusal)) => Some((entry.number, refusal)),
             _ => None,
-        }
+        });
+        refusals.min_by_key(|(number, _)| *number).map(|(_, refusal)| refusal)
     }
 
     /// All entries, in the order of the flush.
@@ -101,7 +96,7 @@ impl Layout {
 }
 
 fn position(entry: &Entry, queues: &Queues) -> Option<Position> {
-    let partition = entry.partition.as_ref().filter(|_| entry.verdict.is_none())?;
+    let partition = entry.partition.as_ref().filter(|_| !entry.is_decided())?;
     let is_sealed = queues.get(&partition.queue).is_some_and(|queue| queue.encrypted);
     Some(Position { is_sealed, partition: partition.id.0, number: entry.number })
 }
@@ -113,7 +108,7 @@ impl PushBatch {
             let sealed = key_id.map(|key_id| context.seal.seal(key_id, entry.id, entry.item.payload.as_bytes()));
             match sealed.transpose() {
                 Ok(sealed) => entry.sealed = sealed,
-                Err(refused) => entry.verdict = Some(Verdict::Refused(refused)),
+                Err(refused) => entry.refuse(refused),
             }
         }
         batch.set_decided_aside();
@@ -128,9 +123,9 @@ impl PushBatch {
         &mut self.entries
     }
 
-    /// Entries that have a verdict now need no append.
+    /// Entries that were decided since need no append.
     pub(super) fn set_decided_aside(&mut self) {
-        self.decided.extend(self.entries.extract_if(.., |entry| entry.verdict.is_some()));
+        self.decided.extend(self.entries.extract_if(.., |entry| entry.is_decided()));
     }
 
     /// Whether one of them may be in the log already.
@@ -163,31 +158,33 @@ impl PushBatch {
 
     /// Which partitions, each once and ascending, with their queues.
     pub(super) fn partitions(&self) -> Vec<(QueueId, PartitionId)> {
-        let partitions = self.entries.iter().filter_map(|entry| entry.partition.as_ref());
-        let mut all: Vec<_> = partitions.map(|partition| (partition.queue, partition.id)).collect();
-        all.dedup();
-        all
+        partitions_of(self.entries.iter())
     }
 
     /// The partitions where an earlier attempt stored messages and its answer was lost: that
     /// attempt woke no consumer.
     pub(super) fn stored_before(&self) -> Vec<(QueueId, PartitionId)> {
         let stored = |entry: &&Entry| matches!(entry.verdict, Some(Verdict::Stored(_)));
-        let partitions = self.decided.iter().filter(stored).filter_map(|entry| entry.partition.as_ref());
-        let mut all: Vec<_> = partitions.map(|partition| (partition.queue, partition.id)).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+        partitions_of(self.decided.iter().filter(stored))
     }
 
     /// Which queues, by name.
     pub(super) fn queues(&self) -> Vec<&str> {
         let mut all: Vec<&str> = self.entries.iter().map(|entry| entry.item.queue.as_str()).collect();
+        // Neighbours mostly share a queue: without this the sort would compare all their names.
         all.dedup();
         all.sort_unstable();
         all.dedup();
         all
     }
+}
+
+/// The partitions of the entries, with their queues; each once if its entries are neighbours.
+fn partitions_of<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<(QueueId, PartitionId)> {
+    let partitions = entries.filter_map(|entry| entry.partition.as_ref());
+    let mut all: Vec<_> = partitions.map(|partition| (partition.queue, partition.id)).collect();
+    all.dedup();
+    all
 }
 
 /// Whether the append did nothing because a transaction id was seen before.

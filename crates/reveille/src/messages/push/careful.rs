@@ -13,8 +13,7 @@ use uuid::Uuid;
 use super::batch::{PushBatch, says_seen};
 use super::columns::Columns;
 use super::entry::{Entry, Verdict};
-
-use crate::database::{Connection, DatabaseError, Transaction};
+use crate::database::{Connection, DatabaseError, Param, Transaction};
 use crate::messages::context::MessagesContext;
 use crate::messages::ids::MessageId;
 use crate::messages::outbox;
@@ -27,7 +26,7 @@ pub(super) async fn append(
     batch: &mut PushBatch,
 ) -> Result<bool, DatabaseError> {
     if is_paused(connection).await? {
-        return keep(connection, batch).await;
+        return keep_until_resumed(connection, batch).await;
     }
     outbox::move_all(context, connection, &batch.queues()).await?;
     let transaction = connection.transaction().await?;
@@ -86,7 +85,7 @@ async fn find_happened(transaction: &Transaction<'_>, batch: &mut PushBatch) -> 
 /// Finds the entries whose transaction ids were seen before, and the first message of each id.
 async fn find_duplicates(transaction: &Transaction<'_>, batch: &mut PushBatch) -> Result<(), DatabaseError> {
     let checked =
-        |entry: &Entry| Some((entry.partition.as_ref()?.id.0, entry.checked_key?)).filter(|_| entry.verdict.is_none());
+        |entry: &Entry| Some((entry.partition.as_ref()?.id.0, entry.checked_key?)).filter(|_| !entry.is_decided());
     let (partitions, keys): (Vec<i32>, Vec<Uuid>) = batch.entries().iter().filter_map(checked).unzip();
     if keys.is_empty() {
         return Ok(());
@@ -108,27 +107,31 @@ async fn is_paused(connection: &Connection) -> Result<bool, DatabaseError> {
 
 /// Keeps the batch in the outbox until the pause ends, except entries that an earlier attempt
 /// stored before the pause.
-async fn keep(connection: &mut Connection, batch: &mut PushBatch) -> Result<bool, DatabaseError> {
-    if batch.is_doubtful() {
-        let transaction = connection.transaction().await?;
-        // While the partition rows are locked, the earlier attempt has ended one way or the other.
-        let locked = lock(&transaction, &partition_ids(batch)).await?;
-        if locked {
-            find_happened(&transaction, batch).await?;
-        }
-        transaction.rollback().await?;
-        if !locked {
-            return Ok(false);
-        }
-        batch.set_decided_aside();
+async fn keep_until_resumed(connection: &mut Connection, batch: &mut PushBatch) -> Result<bool, DatabaseError> {
+    if batch.is_doubtful() && !find_happened_alone(connection, batch).await? {
+        return Ok(false);
     }
+    batch.set_decided_aside();
     if !batch.entries().is_empty() {
-        buffer(connection, batch).await?;
+        put_into_outbox(connection, batch).await?;
     }
     Ok(true)
 }
 
-async fn buffer(connection: &Connection, batch: &mut PushBatch) -> Result<(), DatabaseError> {
+/// Finds the entries that an earlier attempt stored, and writes nothing. Returns `false` if a
+/// partition is gone.
+async fn find_happened_alone(connection: &mut Connection, batch: &mut PushBatch) -> Result<bool, DatabaseError> {
+    let transaction = connection.transaction().await?;
+    // While the partition rows are locked, the earlier attempt has ended one way or the other.
+    let locked = lock(&transaction, &partition_ids(batch)).await?;
+    if locked {
+        find_happened(&transaction, batch).await?;
+    }
+    transaction.rollback().await?;
+    Ok(locked)
+}
+
+async fn put_into_outbox(connection: &Connection, batch: &mut PushBatch) -> Result<(), DatabaseError> {
     let entries = || batch.entries().iter();
     let queues: Vec<&str> = entries().map(|entry| entry.item.queue.as_str()).collect();
     let partitions: Vec<&str> = entries().map(|entry| entry.item.partition.as_str()).collect();
@@ -137,7 +140,7 @@ async fn buffer(connection: &Connection, batch: &mut PushBatch) -> Result<(), Da
     let payloads: Vec<&[u8]> = entries().map(Entry::stored_payload).collect();
     let traces: Vec<Option<Uuid>> = entries().map(|entry| entry.item.trace_id).collect();
     let producers: Vec<Option<&str>> = entries().map(|entry| entry.item.producer.as_deref()).collect();
-    let params: [crate::database::Param<'_>; 9] =
+    let params: [Param<'_>; 9] =
         [&queues, &partitions, &ids, &names, &payloads, &traces, &producers, &batch.key_id, &batch.is_doubtful()];
     connection.execute(&BUFFER, &params).await?;
     for entry in batch.entries_mut() {

@@ -1,21 +1,20 @@
-//! Creates the queues and partitions of a push, before the push reaches its flush.
+//! Finds the partitions of a push, and creates the queues and partitions that do not exist.
 //!
-//! Owns the batcher that creates them, with a connection of its own: the new names of many callers
-//! share a statement. Promises that a call with very many new names does not delay a push without
-//! new names, and delays another push with new names by one statement at most. If a queue is
-//! deleted between here and the flush, the flush re-creates it.
+//! Most are created before the push reaches its flush, by a batcher with a connection of its own:
+//! the new names of many callers share a statement. Promises that a call with very many new names
+//! does not delay a push without new names, and delays another push with new names by one statement
+//! at most. The flush itself re-creates what was deleted since.
 //!
 //! Next: [`super::flush`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::entry::{Entry, Verdict};
-use super::plan::take_cached_partitions;
+use super::entry::Entry;
 use super::portion::send_in_portions;
 use crate::batcher::{Batcher, BatcherOptions, Failed, Work};
-use crate::database::Connection;
-use crate::messages::catalog::{PartitionEntry, PartitionPath};
+use crate::database::{Connection, DatabaseError};
+use crate::messages::catalog::{Catalog, PartitionEntry, PartitionPath};
 use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
 
@@ -43,7 +42,7 @@ impl PartitionCreator {
     /// partition cannot be created are refused.
     pub(super) async fn find_partitions(&self, entries: &mut [Entry]) {
         let mut unknown: HashMap<PartitionPath, Vec<usize>> = HashMap::new();
-        for index in take_cached_partitions(&self.context.catalog, entries) {
+        for index in take_cached(&self.context.catalog, entries) {
             unknown.entry(entries[index].path()).or_default().push(index);
         }
         let (paths, indices): (Vec<_>, Vec<_>) = unknown.into_iter().unzip();
@@ -56,6 +55,68 @@ impl PartitionCreator {
     }
 }
 
+/// The same within a flush: most entries have their partitions already, and those of the others
+/// were deleted since.
+pub(super) async fn find_partitions_again(
+    context: &MessagesContext,
+    connection: &Connection,
+    entries: &mut [Entry],
+) -> Result<(), DatabaseError> {
+    let unknown = take_cached(&context.catalog, entries);
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let paths: Vec<PartitionPath> = unknown.iter().map(|index| entries[*index].path()).collect();
+    let created = create(context, connection, &paths).await?;
+    for (index, partition) in unknown.into_iter().zip(created) {
+        entries[index].partition = partition;
+    }
+    Ok(())
+}
+
+/// Gives entries the partitions that this process has cached. Returns the positions of the entries
+/// that still have none.
+fn take_cached(catalog: &Catalog, entries: &mut [Entry]) -> Vec<usize> {
+    let mut unknown = Vec::new();
+    for index in 0..entries.len() {
+        let entry = &entries[index];
+        if entry.is_decided() || entry.partition.is_some() {
+            continue;
+        }
+        let cached =
+            partition_before(entries, index).or_else(|| catalog.recall(&entry.item.queue, &entry.item.partition));
+        if cached.is_none() {
+            unknown.push(index);
+        }
+        entries[index].partition = cached;
+    }
+    unknown
+}
+
+/// The partition of the entry before this one, if it is for the same: entries of a call often share
+/// one. A decided entry keeps the partition of an earlier round, whose queue may have been deleted
+/// since.
+fn partition_before(entries: &[Entry], index: usize) -> Option<Arc<PartitionEntry>> {
+    let before = &entries[index.checked_sub(1)?];
+    if before.is_decided() || !before.is_for_the_same(&entries[index]) {
+        return None;
+    }
+    before.partition.clone()
+}
+
+/// Creates the partitions that do not exist, with their queues. Returns each in its place; `None`
+/// if its queue was deleted meanwhile.
+async fn create(
+    context: &MessagesContext,
+    connection: &Connection,
+    wanted: &[PartitionPath],
+) -> Result<Vec<Option<Arc<PartitionEntry>>>, DatabaseError> {
+    let created = context.catalog.make(connection, wanted).await?;
+    // Pops that wait for a queue or a partition that did not exist resolve its name again.
+    context.notifier.new_names();
+    Ok(created)
+}
+
 /// The partition that was created or found; `None` if its queue was deleted meanwhile.
 type Created = Result<Option<Arc<PartitionEntry>>, MessagesError>;
 
@@ -63,7 +124,7 @@ impl Entry {
     fn assign(&mut self, created: &Created) {
         match created {
             Ok(partition) => self.partition.clone_from(partition),
-            Err(error) => self.verdict = Some(Verdict::Refused(error.clone())),
+            Err(error) => self.refuse(error.clone()),
         }
     }
 }
@@ -88,14 +149,6 @@ impl Work for Creation {
         connection: &mut Connection,
         wanted: Vec<PartitionPath>,
     ) -> Result<Vec<Self::Answer>, Failed<PartitionPath>> {
-        match self.context.catalog.make(connection, &wanted).await {
-            Ok(created) => {
-                // Pops that wait for a queue or a partition that did not exist resolve its name
-                // again.
-                self.context.notifier.new_names();
-                Ok(created)
-            }
-            Err(error) => Err((error, wanted)),
-        }
+        create(&self.context, connection, &wanted).await.map_err(|error| (error, wanted))
     }
 }

@@ -69,6 +69,15 @@ impl Entry {
         self.item.partition == other.item.partition && self.item.queue == other.item.queue
     }
 
+    /// Whether the answer is known, so that nothing is left to store.
+    pub(super) fn is_decided(&self) -> bool {
+        self.verdict.is_some()
+    }
+
+    pub(super) fn refuse(&mut self, error: MessagesError) {
+        self.verdict = Some(Verdict::Refused(error));
+    }
+
     /// The payload as the log keeps it.
     pub(super) fn stored_payload(&self) -> &[u8] {
         self.sealed.as_deref().unwrap_or_else(|| self.item.payload.as_bytes())
@@ -124,12 +133,6 @@ pub(in crate::messages) enum Verdict {
     /// It is in the outbox, because pushes are paused.
     Buffered,
     Refused(MessagesError),
-}
-
-impl Verdict {
-    pub(super) fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused(_))
-    }
 }
 
 fn check_word(what: &'static str, word: Option<&str>) -> Result<(), MessagesError> {

@@ -84,7 +84,7 @@ impl Flusher {
             let appended = self.append_all(connection, &mut layout.batches, round == 0).await;
             *entries = layout.into_entries();
             appended?;
-            if entries.iter().all(|entry| entry.verdict.is_some()) {
+            if entries.iter().all(Entry::is_decided) {
                 break;
             }
         }
@@ -147,6 +147,7 @@ async fn append(connection: &Connection, batch: &mut PushBatch) -> Result<Append
 pub(super) fn wake(context: &MessagesContext, partitions: &[(QueueId, PartitionId)]) {
     let mut partitions = partitions.to_vec();
     partitions.sort_unstable();
+    partitions.dedup();
     for of_queue in partitions.chunk_by(|one, other| one.0 == other.0) {
         let ids: Vec<PartitionId> = of_queue.iter().map(|(_, partition)| *partition).collect();
         context.notifier.pushed(of_queue[0].0, &ids);

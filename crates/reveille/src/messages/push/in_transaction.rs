@@ -29,9 +29,9 @@ pub(in crate::messages) async fn prepare(
     let checked = items.into_iter().map(|item| Entry::checked(item, context.options.payload_bytes_max));
     let mut entries: Vec<Entry> = checked.collect::<Result<_, _>>()?;
     let queues = plan::plan(context, connection, &mut entries).await?;
-    let mut layout = Layout::of(context, entries, &queues);
-    match layout.take_refusal() {
-        Some(refused) => Err(refused),
+    let layout = Layout::of(context, entries, &queues);
+    match layout.first_refusal() {
+        Some(refusal) => Err(refusal.clone()),
         None => Ok(Prepared { layout }),
     }
 }

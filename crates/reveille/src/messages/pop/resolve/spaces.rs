@@ -25,11 +25,16 @@ pub(super) struct SpacePop<'a> {
     pub(super) group: &'a GroupName,
 }
 
-/// Namespace, task and group.
-type Owned = (Option<Arc<str>>, Option<Arc<str>>, GroupName);
+/// The same, as it is remembered.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct SpaceAndGroup {
+    namespace: Option<Arc<str>>,
+    task: Option<Arc<str>>,
+    group: GroupName,
+}
 
 #[derive(Debug, Default)]
-pub(super) struct Spaces(Mutex<HashMap<Owned, SpaceKeys>>);
+pub(super) struct Spaces(Mutex<HashMap<SpaceAndGroup, SpaceKeys>>);
 
 #[derive(Debug)]
 struct SpaceKeys {
@@ -42,7 +47,7 @@ struct SpaceKeys {
 impl Spaces {
     pub(super) fn recall(&self, notifier: &MessageNotifier, pop: SpacePop<'_>) -> Option<Arc<[Key]>> {
         let spaces = self.lock();
-        let SpaceKeys { keys, names_version } = spaces.get(&owned(pop))?;
+        let SpaceKeys { keys, names_version } = spaces.get(&pop.into())?;
         let is_current = *names_version == notifier.names_version()
             && keys.last().is_some_and(|space| notifier.hub().is_known_empty(space));
         is_current.then(|| Arc::clone(keys))
@@ -53,18 +58,20 @@ impl Spaces {
         if spaces.len() >= SPACES_MAX {
             spaces.clear();
         }
-        spaces.insert(owned(pop), SpaceKeys { keys: Arc::clone(keys), names_version });
+        spaces.insert(pop.into(), SpaceKeys { keys: Arc::clone(keys), names_version });
     }
 
     pub(super) fn forget(&self, pop: SpacePop<'_>) {
-        self.lock().remove(&owned(pop));
+        self.lock().remove(&pop.into());
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Owned, SpaceKeys>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SpaceAndGroup, SpaceKeys>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn owned(pop: SpacePop<'_>) -> Owned {
-    (pop.namespace.cloned(), pop.task.cloned(), pop.group.clone())
+impl From<SpacePop<'_>> for SpaceAndGroup {
+    fn from(pop: SpacePop<'_>) -> Self {
+        Self { namespace: pop.namespace.cloned(), task: pop.task.cloned(), group: pop.group.clone() }
+    }
 }

@@ -21,6 +21,19 @@ directory, else /etc/reveille/config.toml; none in the working directory is read
 
 Exit codes: 0 done, 1 refused, 2 wrong use, 3 database or server unreachable.";
 
+const COMPLETIONS: &str = "\
+Examples:
+  source <(reveille completions bash)                                 now, in this shell
+  reveille completions fish > ~/.config/fish/completions/reveille.fish
+
+`make install` installs those of bash, zsh and fish.";
+
+const MAN: &str = "\
+Example:
+  reveille man ~/.local/share/man/man1 && man reveille-push
+
+`make install` installs them.";
+
 /// PostgreSQL queues that wake up instead of polling.
 #[derive(Debug, Parser)]
 #[command(name = "reveille", version = VERSION, after_help = PRECEDENCE)]
@@ -102,6 +115,18 @@ pub(crate) enum Command {
         /// Passed on unchanged
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
+    },
+    /// Print a script that completes commands and flags in a shell
+    #[command(after_help = COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write a manual page for each command
+    #[command(after_help = MAN)]
+    Man {
+        /// Where to, such as /usr/local/share/man/man1; created if need be
+        directory: PathBuf,
     },
 }
 

@@ -7,6 +7,7 @@ mod doctor;
 mod documents;
 mod forged;
 mod full_disk_faults;
+mod install;
 mod jobs;
 mod messages;
 mod migrate;

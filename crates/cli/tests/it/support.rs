@@ -17,7 +17,7 @@ use tokio::time::timeout;
 /// A run that takes longer hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_reveille");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_reveille");
 
 /// A home of the program's own: the settings of the user who runs the tests must not matter.
 pub(crate) struct Home {

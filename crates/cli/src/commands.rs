@@ -15,6 +15,7 @@ mod push;
 mod queues;
 mod serve;
 mod signals;
+mod systemd;
 mod tail;
 
 use std::process::ExitCode;

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::signals::Signals;
+use super::systemd;
 use crate::config::{AtStart, Config, meaningless};
 use crate::environment;
 use crate::exit::{Exit, Failure};
@@ -32,6 +33,7 @@ pub(crate) async fn run(config: &Config) -> Result<Exit, Failure> {
         }
     }
     info!("draining; a second signal ends at once");
+    systemd::stopping();
     shutdown.cancel();
     tokio::select! {
         done = finish(serving, open_database) => done,
@@ -66,6 +68,7 @@ fn start(
     serving.spawn(server.run(shutdown.clone()));
     // A closed standard output is no reason not to serve.
     let _ = output::line(&format!("listening on http://{}", handle.address()));
+    systemd::ready();
     (shutdown, serving)
 }
 

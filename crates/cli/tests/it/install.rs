@@ -25,6 +25,7 @@ async fn make_install_installs_the_command_its_manual_and_completions() {
         ("share/man/man1/reveille-jobs-redrive.1", "queue"),
         ("share/bash-completion/completions/reveille", "--database-url"),
         ("share/zsh/site-functions/_reveille", "#compdef reveille"),
+        ("lib/systemd/system/reveille.service", "ExecStart=/opt/reveille/bin/reveille serve\n"),
         ("share/fish/vendor_completions.d/reveille.fish", "redrive"),
     ] {
         let path = prefix.join(path);

@@ -18,4 +18,5 @@ mod serve_crash;
 mod serve_files;
 mod serve_private;
 mod support;
+mod systemd;
 mod usage;

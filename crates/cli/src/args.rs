@@ -144,6 +144,9 @@ pub(crate) struct ServeFlags {
     /// Refuse a schema that is not up to date instead of migrating it
     #[arg(long)]
     no_migrate: bool,
+    /// Wait this long for a database that is not there yet; 0s does not wait
+    #[arg(long, value_name = "TIME")]
+    wait_for_database: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -200,6 +203,7 @@ pub(crate) const FLAGS: &[(&str, &str)] = &[
     ("database.migrate", "--no-migrate"),
     ("database.schema", "--schema"),
     ("database.url", "--database-url"),
+    ("database.wait", "--wait-for-database"),
     ("http.allowed_hosts", "--allowed-host"),
     ("http.allowed_origins", "--allowed-origin"),
     ("http.listen", "--listen"),
@@ -225,6 +229,7 @@ impl Args {
             ("database.migrate", off(serve.no_migrate)),
             ("database.schema", everywhere.schema.clone()),
             ("database.url", everywhere.database_url.clone()),
+            ("database.wait", serve.wait_for_database.clone()),
             ("http.allowed_hosts", list(&serve.allowed_host)),
             ("http.allowed_origins", list(&serve.allowed_origin)),
             ("http.listen", serve.listen.clone()),
@@ -257,7 +262,7 @@ mod tests {
     #[test]
     fn every_flag_that_is_a_setting_is_in_the_table() {
         let all = "reveille --server g --database-url a --schema b --data-dir c --no-download --log-level d --log-format e serve \
-                   --listen f --allowed-host h --allowed-origin i --no-migrate";
+                   --listen f --allowed-host h --allowed-origin i --no-migrate --wait-for-database j";
         let args = Args::try_parse_from(all.split_whitespace()).unwrap();
 
         let set: Vec<&str> = args.settings().into_iter().map(|(key, _)| key).collect();

@@ -17,6 +17,7 @@ mod serve;
 mod signals;
 mod systemd;
 mod tail;
+mod wait_for_database;
 
 use std::process::ExitCode;
 

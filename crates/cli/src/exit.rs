@@ -50,6 +50,15 @@ impl Failure {
         Self::new(Exit::Refused, vec![sentence.into()])
     }
 
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// The reasons in one line, for a log.
+    pub(crate) fn reasons(&self) -> String {
+        self.sentences.join("; ")
+    }
+
     /// Prints the reasons, and returns the code to exit with.
     pub(crate) fn report(self) -> ExitCode {
         for sentence in &self.sentences {

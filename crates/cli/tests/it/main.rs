@@ -17,6 +17,7 @@ mod serve_burst_fault;
 mod serve_crash;
 mod serve_files;
 mod serve_private;
+mod serve_wait;
 mod support;
 mod systemd;
 mod usage;

@@ -165,6 +165,11 @@ impl Serving {
         Self::listening(child, None).await
     }
 
+    /// One that was started already, with its log elsewhere.
+    pub(crate) async fn of(child: Child) -> Self {
+        Self::listening(child, None).await
+    }
+
     async fn listening(mut child: Child, log: Option<Log>) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
         let line = timeout(PATIENCE, stdout.next_line()).await.expect("it prints in time where it listens");

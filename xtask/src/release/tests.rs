@@ -1,3 +1,5 @@
+//! Versions, change logs, archives and a whole release, each in a repository of its own.
+
 use super::*;
 
 const MANIFEST: &str = r#"[workspace.package]

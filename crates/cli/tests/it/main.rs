@@ -11,6 +11,7 @@ mod install;
 mod jobs;
 mod messages;
 mod migrate;
+mod outage_fault;
 mod postgres;
 mod serve;
 mod serve_burst_fault;

@@ -3,7 +3,15 @@
 SHELL := /bin/sh
 MAJOR ?= 18
 
-.PHONY: help serve test test-browser test-clients test-pg test-shuttle setup setup-test check
+# What `make install` installs, and where. A program named by REVEILLE is taken instead of building one.
+PREFIX ?= /usr/local
+DESTDIR ?=
+PROFILE ?= release
+REVEILLE ?=
+
+INSTALLED = $(or $(REVEILLE),$(or $(CARGO_TARGET_DIR),target)/$(patsubst dev,debug,$(PROFILE))/reveille)
+
+.PHONY: help serve install test test-browser test-clients test-pg test-shuttle setup setup-test check
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -11,6 +19,10 @@ help: ## this list
 serve: SETUP = --for-serve
 serve: setup ## build and start the server on its embedded PostgreSQL; ARGS="--listen 127.0.0.1:7000" passes options
 	cargo run --locked --bin reveille -- serve $(ARGS)
+
+install: ## install the command, manual pages and completions; PREFIX=/usr/local DESTDIR= PROFILE=release
+	$(if $(REVEILLE),,cargo build --locked --profile $(PROFILE) --bin reveille)
+	scripts/install "$(INSTALLED)" "$(DESTDIR)" "$(PREFIX)"
 
 test: setup setup-test ## run all tests; REVEILLE_HISTORIES=20000 adds random histories of a queue
 	cargo build --locked --bin reveille --bin reveille-postgres

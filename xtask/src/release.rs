@@ -54,6 +54,7 @@ impl Release {
         }
         if self.rehearsal == Rehearsal::Yes {
             println!("a rehearsal: the tree is unchanged, there is no commit and no tag");
+            println!("the program in the archive still has the version of the tree");
             return Ok(());
         }
         self.commit_and_tag(root)

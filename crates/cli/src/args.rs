@@ -8,7 +8,9 @@ pub(crate) mod messages;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// The range is that of `reveille_embedded::SUPPORTED_MAJORS`; a test compares them.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (PostgreSQL 15 to 18)");
@@ -20,6 +22,40 @@ The file is the one named by --config or REVEILLE_CONFIG, else reveille/config.t
 directory, else /etc/reveille/config.toml; none in the working directory is read.
 
 Exit codes: 0 done, 1 refused, 2 wrong use, 3 database or server unreachable.";
+
+const SERVE: &str = "\
+Examples:
+  reveille serve                                             with a private PostgreSQL
+  DATABASE_URL=postgres://me@db.example/shop reveille serve  with yours
+  reveille serve --listen localhost:7000 --log-format json";
+
+const MIGRATE: &str = "\
+Examples:
+  reveille migrate up                            with the database of DATABASE_URL or --database-url
+  reveille migrate sql --from 8 > upgrade.sql    to apply it by hand";
+
+const DOCTOR: &str = "\
+Examples:
+  reveille doctor
+  reveille doctor --json --database-url postgres://me@db.example/shop";
+
+const CONFIG: &str = "\
+Examples:
+  reveille config show                                         each value, and which layer set it
+  reveille config default > ~/.config/reveille/config.toml     a file to start from";
+
+const COMPLETIONS: &str = "\
+Examples:
+  source <(reveille completions bash)                                 now, in this shell
+  reveille completions fish > ~/.config/fish/completions/reveille.fish
+
+`make install` installs those of bash, zsh and fish.";
+
+const MAN: &str = "\
+Examples:
+  reveille man ~/.local/share/man/man1 && man reveille-push
+
+`make install` installs them.";
 
 /// PostgreSQL queues that wake up instead of polling.
 #[derive(Debug, Parser)]
@@ -58,11 +94,15 @@ pub(crate) struct Everywhere {
     /// text or json
     #[arg(long, global = true, value_name = "FORMAT")]
     log_format: Option<String>,
+    /// Print JSON, also the reason of a failure
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve HTTP until Ctrl-C
+    #[command(after_help = SERVE)]
     Serve(ServeFlags),
     /// Push messages to a queue of a running server
     Push(messages::Push),
@@ -81,17 +121,20 @@ pub(crate) enum Command {
     /// List the queues of jobs; show, retry, cancel or redrive jobs, pause a queue
     Jobs(jobs::Jobs),
     /// Bring the schema up to date, show its state, print it, or remove it
+    #[command(after_help = MIGRATE)]
     Migrate {
         #[command(subcommand)]
         step: Migrate,
     },
     /// Examine the database: what is wrong and what to do
+    #[command(after_help = DOCTOR)]
     Doctor {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Show the settings
+    #[command(after_help = CONFIG)]
     Config {
         #[command(subcommand)]
         step: Config,
@@ -102,6 +145,18 @@ pub(crate) enum Command {
         /// Passed on unchanged
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
+    },
+    /// Print a script that completes commands and flags in a shell
+    #[command(after_help = COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write a manual page for each command
+    #[command(after_help = MAN)]
+    Man {
+        /// Where to, such as /usr/local/share/man/man1; created if need be
+        directory: PathBuf,
     },
 }
 
@@ -119,6 +174,9 @@ pub(crate) struct ServeFlags {
     /// Refuse a schema that is not up to date instead of migrating it
     #[arg(long)]
     no_migrate: bool,
+    /// Wait this long for a database that is not there yet; 0s does not wait
+    #[arg(long, value_name = "TIME")]
+    wait_for_database: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -175,6 +233,7 @@ pub(crate) const FLAGS: &[(&str, &str)] = &[
     ("database.migrate", "--no-migrate"),
     ("database.schema", "--schema"),
     ("database.url", "--database-url"),
+    ("database.wait", "--wait-for-database"),
     ("http.allowed_hosts", "--allowed-host"),
     ("http.allowed_origins", "--allowed-origin"),
     ("http.listen", "--listen"),
@@ -185,6 +244,14 @@ pub(crate) const FLAGS: &[(&str, &str)] = &[
 ];
 
 impl Args {
+    /// Reads a command line.
+    pub(crate) fn read(typed: &[OsString]) -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(typed)?;
+        refuse_flags_of_a_list(&mut command, &matches)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+
     /// The settings that flags set, as `(setting, value)`.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let everywhere = &self.everywhere;
@@ -200,6 +267,7 @@ impl Args {
             ("database.migrate", off(serve.no_migrate)),
             ("database.schema", everywhere.schema.clone()),
             ("database.url", everywhere.database_url.clone()),
+            ("database.wait", serve.wait_for_database.clone()),
             ("http.allowed_hosts", list(&serve.allowed_host)),
             ("http.allowed_origins", list(&serve.allowed_origin)),
             ("http.listen", serve.listen.clone()),
@@ -212,13 +280,33 @@ impl Args {
     }
 }
 
+/// Whether failures are wanted as JSON. Not from [`Args`]: a command line that cannot be read is a
+/// failure, too.
+pub(crate) fn wants_json(typed: &[OsString]) -> bool {
+    typed.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// `queues --search x delete mail` has a filter of the list before another command, which would
+/// ignore it. Flags that every command understands may stand anywhere.
+fn refuse_flags_of_a_list(root: &mut clap::Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some((name, list)) = matches.subcommand() else { return Ok(()) };
+    let Some((step, _)) = list.subcommand() else { return Ok(()) };
+    let everywhere = |id: &clap::Id| root.get_arguments().any(|arg| arg.is_global_set() && arg.get_id() == id);
+    let own = root.find_subcommand(name).into_iter().flat_map(clap::Command::get_arguments);
+    let was_typed = |id: &clap::Id| list.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    let misplaced = own.map(clap::Arg::get_id).find(|id| !everywhere(id) && was_typed(id));
+    let Some(id) = misplaced else { return Ok(()) };
+    let why =
+        format!("--{id} before '{step}' filters the list of '{name}' only: leave it out, or put it behind '{step}'");
+    Err(root.error(ErrorKind::ArgumentConflict, why))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_definitions_of_the_flags_agree_with_each_other() {
-        use clap::CommandFactory;
         Args::command().debug_assert();
     }
 
@@ -232,8 +320,8 @@ mod tests {
     #[test]
     fn every_flag_that_is_a_setting_is_in_the_table() {
         let all = "reveille --server g --database-url a --schema b --data-dir c --no-download --log-level d --log-format e serve \
-                   --listen f --allowed-host h --allowed-origin i --no-migrate";
-        let args = Args::try_parse_from(all.split_whitespace()).unwrap();
+                   --listen f --allowed-host h --allowed-origin i --no-migrate --wait-for-database j";
+        let args = Args::read(&all.split_whitespace().map(OsString::from).collect::<Vec<_>>()).unwrap();
 
         let set: Vec<&str> = args.settings().into_iter().map(|(key, _)| key).collect();
 

@@ -1,11 +1,13 @@
 //! One file for each command.
 
 mod ack;
+mod completions;
 mod config;
 mod dlq;
 mod doctor;
 mod groups;
 mod jobs;
+mod man;
 mod migrate;
 mod pop;
 pub(crate) mod postgres;
@@ -13,7 +15,9 @@ mod push;
 mod queues;
 mod serve;
 mod signals;
+mod systemd;
 mod tail;
+mod wait_for_database;
 
 use std::process::ExitCode;
 
@@ -30,10 +34,15 @@ use crate::remote::Remote;
 
 /// Runs the command that was typed.
 pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
-    if matches!(args.command, Command::Config { step: ConfigStep::Default }) {
-        // The reference must be printable even if the configuration is broken.
-        output::print(DEFAULTS)?;
-        return Ok(Exit::Done.into());
+    // What says how to use this program must be there even if its configuration is broken.
+    match &args.command {
+        Command::Config { step: ConfigStep::Default } => {
+            output::print(DEFAULTS)?;
+            return Ok(Exit::Done.into());
+        }
+        Command::Completions { shell } => return Ok(completions::run(*shell)?.into()),
+        Command::Man { directory } => return Ok(man::run(directory)?.into()),
+        _ => {}
     }
     let (config, effective) = settings::load(&args)?;
     let usual = if matches!(args.command, Command::Serve(_)) { LevelFilter::INFO } else { LevelFilter::WARN };
@@ -52,7 +61,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
         Command::Migrate { step } => block_on(migrate::run(step, &config))?,
         Command::Doctor { json } => block_on(doctor::run(json, &config))?,
         Command::Config { step: ConfigStep::Show { json, .. } } => config::show(json, &config, &effective)?,
-        Command::Config { step: ConfigStep::Default } => Exit::Done,
+        Command::Config { step: ConfigStep::Default } | Command::Completions { .. } | Command::Man { .. } => Exit::Done,
         Command::Postgres { arguments } => return postgres::run(arguments, &config),
     };
     Ok(exit.into())

@@ -70,6 +70,8 @@ pub(crate) struct DatabaseSettings {
     connect_timeout: Option<Duration>,
     pub(crate) pool_size: usize,
     pub(crate) at_start: AtStart,
+    /// How long `serve` waits for the database of `url`.
+    pub(crate) wait: Duration,
 }
 
 /// What `serve` does about the schema.
@@ -192,6 +194,7 @@ impl DatabaseSettings {
             connect_timeout: read.some_time("database.connect_timeout"),
             pool_size: read.count("database.pool_size"),
             at_start: read.switch("database.migrate", AtStart::Migrate, AtStart::Check),
+            wait: read.time("database.wait"),
         }
     }
 

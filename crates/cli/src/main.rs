@@ -20,10 +20,8 @@ mod table;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use args::Args;
-use exit::Failure;
+use exit::{Failure, Style};
 
 /// Gives memory back to the system some seconds after a burst. The C library's allocator keeps
 /// whole arenas for the few small objects in them that are still in use: after a burst of large
@@ -37,6 +35,7 @@ fn main() -> ExitCode {
     if let Some(code) = commands::postgres::internal(&typed) {
         return code;
     }
-    let done = Args::try_parse_from(typed).map_err(Failure::from).and_then(commands::run);
-    done.unwrap_or_else(Failure::report)
+    let style = if args::wants_json(&typed) { Style::Json } else { Style::Text };
+    let done = Args::read(&typed).map_err(Failure::from).and_then(commands::run);
+    done.unwrap_or_else(|failure| failure.report(style))
 }

@@ -35,6 +35,7 @@ pub(crate) mod error;
 mod explain;
 pub(crate) mod migrate;
 pub(crate) mod options;
+pub(crate) mod outage;
 pub(crate) mod pauses;
 mod ping;
 mod pipeline;

@@ -12,6 +12,10 @@ use sha2::{Digest as _, Sha256};
 /// Files at the root that belong into an archive too.
 const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
+/// Where the files are after they were copied from an archive, as the unit of systemd names it. Not
+/// the directory in which the archive is made.
+const PREFIX: &str = "/usr/local";
+
 /// Builds, installs into a directory of its own below `dist`, and packs it. The archive and the
 /// file with its checksum.
 pub(super) fn make(root: &Path, dist: &Path, version: &Version) -> anyhow::Result<Vec<PathBuf>> {
@@ -21,12 +25,15 @@ pub(super) fn make(root: &Path, dist: &Path, version: &Version) -> anyhow::Resul
         fs::remove_dir_all(&stage).with_context(|| format!("could not empty {}", stage.display()))?;
     }
     fs::create_dir_all(&stage).with_context(|| format!("could not create {}", stage.display()))?;
-    super::run(root, "make", &["--no-print-directory", "install", &format!("PREFIX={}", stage.display())])?;
+    let destination = format!("DESTDIR={}", stage.display());
+    super::run(root, "make", &["--no-print-directory", "install", &destination, &format!("PREFIX={PREFIX}")])?;
+    let installed = stage.join(PREFIX.trim_start_matches('/'));
     for document in DOCUMENTS {
-        fs::copy(root.join(document), stage.join(document)).with_context(|| format!("could not copy {document}"))?;
+        fs::copy(root.join(document), installed.join(document))
+            .with_context(|| format!("could not copy {document}"))?;
     }
     let archive = dist.join(format!("{name}.tar.gz"));
-    pack(&stage, &name, &archive)?;
+    pack(&installed, &name, &archive)?;
     Ok(vec![with_checksum(&archive)?, archive])
 }
 

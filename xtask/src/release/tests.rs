@@ -1,4 +1,4 @@
-//! Versions, dates and archives of a release, on trees made for it.
+//! Versions, change logs, archives and a whole release, each in a repository of its own.
 
 use super::*;
 

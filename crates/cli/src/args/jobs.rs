@@ -3,9 +3,7 @@
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   reveille jobs                                   every queue: jobs ready, scheduled and running, and the age of the oldest
   reveille jobs show 4711                         everything about a job, and the reason for its state
@@ -13,8 +11,7 @@ Examples:
   reveille jobs redrive --queue mail --code unreachable
   reveille jobs pause mail
 
-They use the database of --database-url, DATABASE_URL or the configuration, and wake the workers that are concerned."
-)]
+They use the database of --database-url, DATABASE_URL or the configuration, and wake the workers that are concerned.")]
 pub(crate) struct Jobs {
     /// Print JSON
     #[arg(long)]

@@ -123,6 +123,10 @@ pub(crate) struct Ack {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Examples:
+  reveille tail mail
+  reveille tail mail --partition ada --json | jq .data
+
 Shows what is pushed from now on, until Ctrl-C. It reads with a consumer group of its own, so no other group misses a
 message, and deletes the group at the end. With --json, one message a line.")]
 pub(crate) struct Tail {
@@ -137,7 +141,11 @@ pub(crate) struct Tail {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+Examples:
+  reveille queues --search mail                             how many messages wait, in those queues
+  reveille queues configure mail leaseTime=60 retryLimit=5
+  reveille queues show mail --json")]
 pub(crate) struct Queues {
     #[command(flatten)]
     pub(crate) list: QueueList,
@@ -208,7 +216,11 @@ pub(crate) enum QueueStep {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+Examples:
+  reveille groups --queue mail                              how far behind each group is
+  reveille groups seek audit mail --to 2026-01-31T00:00:00Z
+  reveille groups delete audit")]
 pub(crate) struct Groups {
     /// Only of this queue
     #[arg(long, value_name = "NAME")]
@@ -276,7 +288,11 @@ pub(crate) struct SeekTo {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+Examples:
+  reveille dlq --queue mail                                 the newest 100
+  reveille dlq redrive --queue mail --group audit
+  reveille dlq delete --all")]
 pub(crate) struct Dlq {
     #[command(flatten)]
     pub(crate) which: Letters,

@@ -1,5 +1,7 @@
 //! `reveille serve`: starts all parts, waits for a signal, and stops them in reverse order.
 
+use std::time::Duration;
+
 use reveille::messages::MessagesOptions;
 use reveille_server::BoundServer;
 use tokio::task::JoinSet;
@@ -7,6 +9,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::signals::Signals;
+use super::systemd;
+use super::wait_for_database::until_reachable;
 use crate::config::{AtStart, Config, meaningless};
 use crate::environment;
 use crate::exit::{Exit, Failure};
@@ -20,8 +24,10 @@ pub(crate) async fn run(config: &Config) -> Result<Exit, Failure> {
     let mut signals = Signals::watch()?;
     // Before the database, which may take minutes to fetch: a port in use is noticed at once.
     let bound = config.server.clone().bind().await?;
+    // A private server is started by this process: there is nobody else to wait for.
+    let patience = if config.database.url.is_some() { config.database.wait } else { Duration::ZERO };
     let open_database = tokio::select! {
-        prepared = prepare(config) => prepared?,
+        prepared = until_reachable(patience, async || prepare(config).await) => prepared?,
         () = signals.next() => return Ok(Exit::Interrupted),
     };
     let (shutdown, mut serving) = start(bound, &open_database, config.messages.clone());
@@ -32,6 +38,7 @@ pub(crate) async fn run(config: &Config) -> Result<Exit, Failure> {
         }
     }
     info!("draining; a second signal ends at once");
+    systemd::stopping();
     shutdown.cancel();
     tokio::select! {
         done = finish(serving, open_database) => done,
@@ -66,6 +73,7 @@ fn start(
     serving.spawn(server.run(shutdown.clone()));
     // A closed standard output is no reason not to serve.
     let _ = output::line(&format!("listening on http://{}", handle.address()));
+    systemd::ready();
     (shutdown, serving)
 }
 

@@ -13,8 +13,8 @@ async fn a_host_without_a_listener_is_unreachable() {
     let url = format!("postgres://me@{free}/shop");
     let home = Home::new();
 
-    for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["doctor"], &["migrate", "up"], &["migrate", "status"]]
-    {
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--wait-for-database", "0s"];
+    for command in [&serve[..], &["doctor"], &["migrate", "up"], &["migrate", "status"]] {
         let ran = home.run(&[command, &["--database-url", &url]].concat()).await;
 
         ran.assert_code(3);

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 /// A run that takes longer hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_reveille");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_reveille");
 
 /// A home of the program's own: the settings of the user who runs the tests must not matter.
 pub(crate) struct Home {
@@ -162,6 +162,11 @@ impl Serving {
     pub(crate) async fn start_with_closed_stderr(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program can be run");
         drop(child.stderr.take());
+        Self::listening(child, None).await
+    }
+
+    /// One that was started already, with its log elsewhere.
+    pub(crate) async fn of(child: Child) -> Self {
         Self::listening(child, None).await
     }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::yield_now;
 use tokio::time::sleep;
-use tracing::warn;
 
 use super::counts::Counts;
 use super::statements::{END_SESSION, SESSION};
 use super::{AtEnd, BatcherOptions, Failed, Post, Undone, Work};
+use crate::database::outage::warn_unless_away;
 use crate::database::pauses::Pauses;
 use crate::database::{Connection, DatabaseError, Purpose};
 
@@ -174,7 +174,7 @@ impl<W: Work> BatcherTask<W> {
                 return Err((interrupted.unwrap_or(error), items));
             }
             let pause = pauses.next();
-            warn!(batcher = self.post.name, attempt, items = items.len(), retry_in = ?pause, %error, "a batch failed, trying again");
+            warn_unless_away!(&error, batcher = self.post.name, attempt, items = items.len(), retry_in = ?pause, %error, "a batch failed, trying again");
             if interrupts(&error) {
                 interrupted.get_or_insert(error);
             }

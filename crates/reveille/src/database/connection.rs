@@ -23,6 +23,7 @@ use super::connector::Opened;
 use super::error::DatabaseError;
 use super::explain::Place;
 use super::options::StatementMode;
+use super::outage::SaysAway;
 use super::plans::{self, Plans};
 use super::shared::Shared;
 use super::statement::Statement;
@@ -57,6 +58,7 @@ pub struct Connection {
     unanswered: AtomicUsize,
     /// How long we wait for an answer; `None` for ever.
     patience: Option<Duration>,
+    opened_at: Instant,
 }
 
 impl Connection {
@@ -77,6 +79,7 @@ impl Connection {
             spent: AtomicBool::new(false),
             unanswered: AtomicUsize::new(0),
             patience: (!limit.is_zero()).then(|| limit + PATIENCE),
+            opened_at: Instant::now(),
         }
     }
 
@@ -228,7 +231,9 @@ impl Connection {
     }
 
     async fn bounded<T>(&self, doing: &str, work: impl Future<Output = Result<T, Error>>) -> Result<T, DatabaseError> {
-        self.in_time(doing, work).await?.map_err(|error| self.explain(doing, &error))
+        let answer = self.in_time(doing, work).await?.map_err(|error| self.explain(doing, &error))?;
+        self.shared.connector.outage.answered();
+        Ok(answer)
     }
 
     /// Why the server refused. A session that accepts no writes is used no more: the next one finds
@@ -237,6 +242,10 @@ impl Connection {
         let error = self.place.statement(doing, error);
         if matches!(error, DatabaseError::ReadOnly { .. }) {
             self.spent.store(true, Ordering::Relaxed);
+        }
+        // A session that ends because we close says nothing about the server.
+        if error.says_away() && !self.shared.closing.is_cancelled() {
+            self.shared.connector.outage.broke(self.opened_at, &error);
         }
         error
     }

@@ -7,6 +7,8 @@
 //!
 //! Next: [`super::driver`] keeps the connection moving, [`super::connection`] uses it.
 
+use std::sync::Arc;
+
 use tokio::time::timeout;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Connection, Socket};
@@ -16,6 +18,7 @@ use super::cause::Cause;
 use super::error::DatabaseError;
 use super::explain::Place;
 use super::options::{Settings, StatementMode};
+use super::outage::{Outage, SaysAway};
 use super::session;
 use super::tls::{self, Tls};
 use super::version::ServerVersion;
@@ -77,12 +80,13 @@ pub(crate) struct Opened {
 pub(crate) struct Connector {
     address: Address,
     tls: Tls,
+    pub(crate) outage: Arc<Outage>,
 }
 
 impl Connector {
     /// Load what the address needs. Reads files, so it is to be called where blocking is allowed.
     pub(crate) fn load(address: &Address) -> Result<Self, DatabaseError> {
-        Ok(Self { address: address.clone(), tls: tls::load(address)? })
+        Ok(Self { address: address.clone(), tls: tls::load(address)?, outage: Arc::new(Outage::new()) })
     }
 
     /// Open a session on the first host that accepts writes.
@@ -90,11 +94,18 @@ impl Connector {
         let mut failure = None;
         for endpoint in &self.address.endpoints {
             match self.open_one(endpoint, settings, purpose).await {
-                Ok(opened) => return Ok(opened),
+                Ok(opened) => {
+                    self.outage.opened();
+                    return Ok(opened);
+                }
                 Err(error) => failure = Some(more_precise(failure, error)),
             }
         }
-        Err(failure.unwrap_or(DatabaseError::Closed))
+        let failure = failure.unwrap_or(DatabaseError::Closed);
+        if failure.says_away() {
+            self.outage.failed(&failure);
+        }
+        Err(failure)
     }
 
     async fn open_one(

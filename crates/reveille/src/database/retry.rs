@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use tracing::warn;
 
 use super::error::DatabaseError;
+use super::outage::warn_unless_away;
 use super::pauses::Pauses;
 
 /// Work that may be done twice: a read, or a write that a second time changes nothing.
@@ -76,7 +76,7 @@ impl Retry {
             if !error.is_transient() || attempt >= self.attempts || !in_time {
                 return Err(error);
             }
-            warn!(attempt, retry_in = ?pause, %error, "trying again");
+            warn_unless_away!(&error, attempt, retry_in = ?pause, %error, "trying again");
             sleep(pause).await;
             attempt += 1;
         }

@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reveille_wake::{Cause, DispatcherHandle, DispatcherOptions, Round, RoundFailed, RoundResult, Runner, Source};
-use tracing::warn;
 
 use super::context::JobsContext;
 use super::event::{About, JobEvent};
@@ -28,6 +27,7 @@ use super::ready::{JobSource, Queue};
 use super::settle::{Ending, Settlement, Settler};
 use super::worker::{Claiming, WorkerState};
 use crate::database::Connection;
+use crate::database::outage::warn_unless_away;
 use crate::service::Claims;
 use low_water::LowWater;
 use search::{Exhausted, Search};
@@ -124,7 +124,7 @@ impl Source for ClaimSource {
             let mut search = Search::new(&demand.request, queues);
             let deferred = self.take_deferred(woken());
             if let Err(error) = self.search(&mut connection, &mut search, &deferred).await {
-                warn!(%error, "could not claim jobs");
+                warn_unless_away!(&error, %error, "could not claim jobs");
                 self.give_back(result.leases.into_iter().flat_map(|(_, jobs)| jobs).chain(search.jobs).collect()).await;
                 return Err(RoundFailed);
             }

@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::id::JobId;
 use super::lifecycle::{State, Verb};
 use crate::database::DatabaseError;
+use crate::database::outage::SaysAway;
 
 /// Why something about jobs could not be done. Expected results (a lost lease, a job that already
 /// exists) are values, not errors.
@@ -68,4 +69,10 @@ pub enum JobsError {
     /// The jobs are closing.
     #[error("the jobs are closing")]
     Closed,
+}
+
+impl SaysAway for JobsError {
+    fn says_away(&self) -> bool {
+        matches!(self, Self::Database(error) if error.says_away())
+    }
 }

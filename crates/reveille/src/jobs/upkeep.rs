@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use tracing::warn;
-
 use super::Jobs;
 use super::context::JobsContext;
 use super::error::JobsError;
 use super::statements::{FORGET_KEYS, HOLD_KEYS, SWEEP};
+use crate::database::outage::warn_unless_away;
 use crate::database::{DatabaseError, Purpose};
 use crate::service::upkeep::{self, Next};
 
@@ -22,7 +21,7 @@ pub(super) fn start(context: &Arc<JobsContext>) {
         let context = Arc::clone(&shared);
         async move {
             if let Err(error) = sweep(&context).await {
-                warn!(%error, "upkeep of the jobs failed, the next round tries again");
+                warn_unless_away!(&error, %error, "upkeep of the jobs failed, the next round tries again");
             }
             Next::Later
         }

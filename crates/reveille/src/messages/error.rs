@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::batcher::Undone;
 use crate::database::DatabaseError;
+use crate::database::outage::SaysAway;
 
 /// Why a name is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -159,6 +160,12 @@ impl From<Undone> for MessagesError {
             Undone::Ended => Self::Closed,
             Undone::Failed(error) => Self::Database(error),
         }
+    }
+}
+
+impl SaysAway for MessagesError {
+    fn says_away(&self) -> bool {
+        matches!(self, Self::Database(error) if error.says_away())
     }
 }
 

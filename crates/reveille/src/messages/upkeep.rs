@@ -16,12 +16,11 @@ mod task;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tracing::warn;
-
 use super::Messages;
 use super::context::MessagesContext;
 use super::error::MessagesError;
 use super::statements::{REPORT_UPKEEP, TAKE_UPKEEP, UPKEEP_TASKS};
+use crate::database::outage::warn_unless_away;
 use crate::service::upkeep::{self, Next};
 use task::UpkeepTask;
 
@@ -64,7 +63,7 @@ pub(super) fn start(context: &Arc<MessagesContext>) {
         let context = Arc::clone(&of);
         async move {
             do_due(&context, interval).await.unwrap_or_else(|error| {
-                warn!(%error, "upkeep of the queues failed, the next run tries again");
+                warn_unless_away!(&error, %error, "upkeep of the queues failed, the next run tries again");
                 Next::Later
             })
         }

@@ -17,7 +17,6 @@ use reveille_wake::Cause;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
 use super::budget::Budget;
 use super::hint::{HintSet, Line, payloads};
@@ -27,6 +26,7 @@ use super::{RECONNECT, Service, supervised};
 use crate::database::connection::{Connection, Param};
 use crate::database::connector::Purpose;
 use crate::database::error::DatabaseError;
+use crate::database::outage::warn_unless_away;
 
 /// More notifications than this at once are replaced by one that says "everything".
 const PAYLOADS_MAX: usize = 4;
@@ -144,7 +144,7 @@ async fn send_for_ever(service: &Service) {
             Err(error) => {
                 connection = None;
                 let retry_in = pauses.next();
-                warn!(%error, ?retry_in, "could not send hints to the other nodes, trying again");
+                warn_unless_away!(&error, %error, ?retry_in, "could not send hints to the other nodes, trying again");
                 service.pending_hints.unsent().hints = HintSet::everything();
                 service.pending_hints.arrived.notify_one();
                 sleep(retry_in).await;

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep_until, timeout};
 use tokio_postgres::{AsyncMessage, Client};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::heartbeat::{Beat, Heartbeat};
 use super::hint::{self, Payload};
@@ -43,6 +43,8 @@ pub(super) struct Listener {
     service: Arc<Service>,
     link: LinkState,
     peers: BTreeSet<NodeId>,
+    /// Whether the log shall say that LISTEN is proven: at first, and after a line about its loss.
+    is_worth_a_line: bool,
 }
 
 /// One connection's life.
@@ -82,7 +84,7 @@ impl Listener {
             link.echoed(now());
             link.lost(now());
         }
-        Self { service, link, peers: BTreeSet::new() }
+        Self { service, link, peers: BTreeSet::new(), is_worth_a_line: true }
     }
 
     /// Until the database closes: connects, listens, and connects again.
@@ -105,11 +107,17 @@ impl Listener {
         self.link.attempt_failed(now());
         self.service.roster.set_link(self.link.link());
         let retry_in = if matches!(lost, Lost::Pooler(_)) { POOLER_AGAIN } else { pauses.next() };
-        warn!(
-            error = lost.as_error(),
-            ?retry_in,
-            "no LISTEN connection, trying again; until then work is found by polling"
-        );
+        if lost.is_outage() {
+            self.service.shared.listen.outage.failed(lost.as_error());
+            debug!(error = lost.as_error(), ?retry_in, "no LISTEN connection because of an outage, trying again");
+        } else {
+            warn!(
+                error = lost.as_error(),
+                ?retry_in,
+                "no LISTEN connection, trying again; until then work is found by polling"
+            );
+            self.is_worth_a_line = true;
+        }
         retry_in
     }
 
@@ -224,7 +232,12 @@ impl Listener {
         let was_proven = self.link.link().is_proven();
         let link = self.link.echoed(at);
         if !was_proven {
-            info!("hints arrive: the LISTEN connection is proven");
+            // After an outage, whose end has a line of its own, this adds nothing.
+            if std::mem::take(&mut self.is_worth_a_line) {
+                info!("hints arrive: the LISTEN connection is proven");
+            } else {
+                debug!("hints arrive again: the LISTEN connection is proven");
+            }
         }
         self.service.roster.set_link(link);
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::database::error::DatabaseError;
+use crate::database::outage::SaysAway;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Lost {
@@ -34,6 +35,16 @@ impl Lost {
     /// For the log, with its causes.
     pub(super) fn as_error(&self) -> &(dyn std::error::Error + 'static) {
         self
+    }
+
+    /// Whether the server or the way to it is gone, and not only LISTEN.
+    pub(super) fn is_outage(&self) -> bool {
+        match self {
+            Self::Unopened(error) => error.says_away(),
+            Self::Failed(error) => error.is_closed(),
+            Self::Ended => true,
+            Self::Pooler(_) | Self::Silent(_) => false,
+        }
     }
 
     /// Whether the server itself refused the statement; the session is still good.

@@ -11,10 +11,11 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::context::Context;
 use crate::database::DatabaseError;
+use crate::database::outage::warn_unless_away;
 use crate::database::pauses::GIVE_BACK;
 
 /// After so many empty answers we take it that nothing was claimed: a draining worker waits for
@@ -97,7 +98,7 @@ impl<G: GiveBack> Sent<G> {
                         Given::All => answers,
                     };
                 }
-                Err(error) => warn!(%error, "could not give back lost claims, trying again"),
+                Err(error) => warn_unless_away!(&error, %error, "could not give back lost claims, trying again"),
             }
             if answers >= enough || end.is_cancelled() {
                 return;

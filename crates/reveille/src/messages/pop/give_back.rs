@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::claim::Claim;
 use crate::database::DatabaseError;
+use crate::database::outage::warn_unless_away;
 use crate::messages::context::MessagesContext;
 use crate::messages::ids::{GroupId, LeaseId, PartitionId, QueueId};
 use crate::messages::statements::{ABANDON, UNDO};
@@ -78,7 +79,7 @@ pub(super) async fn give_back(context: &Arc<MessagesContext>, claims: Vec<Claim>
     if !nonces.is_empty()
         && let Err(error) = release_leases(context, &nonces).await
     {
-        warn!(%error, "could not release leases that no consumer received, trying again");
+        warn_unless_away!(&error, %error, "could not release leases that no consumer received, trying again");
         drop(SentClaims::new(context, nonces));
     }
     put_back(context, acked.iter().flat_map(Acked::all_of).collect()).await;

@@ -25,7 +25,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reveille_wake::{Round, RoundFailed, RoundResult, Source};
 use tokio_postgres::Row;
-use tracing::warn;
 use uuid::Uuid;
 
 use super::claim::{Claim, Target};
@@ -34,6 +33,7 @@ use super::memory::Memory;
 use super::request::Demand;
 use super::resolve::names;
 use super::rows::ClaimRow;
+use crate::database::outage::warn_unless_away;
 use crate::database::{Connection, Purpose};
 use crate::messages::context::MessagesContext;
 use crate::messages::error::MessagesError;
@@ -81,7 +81,7 @@ impl Source for PopSource {
         let mut rounds = self.rounds.lock().await;
         let result = self.run(&mut rounds, &round).await;
         result.map_err(|error| {
-            warn!(%error, "could not claim messages");
+            warn_unless_away!(&error, %error, "could not claim messages");
             *self.failure() = with_causes(&error);
             RoundFailed
         })

@@ -4,8 +4,8 @@
 //! Owns everything between an enqueue and a job's end. Promises that a job exists exactly if the
 //! transaction that enqueued it was committed; that it is run at least once, and leased to one
 //! worker at a time; that a worker which lost its lease records nothing; and that everything that
-//! makes a job claimable wakes a worker, except enqueues in SQL to a quiet queue. Idle workers cost
-//! the heartbeat and nothing else.
+//! makes a job claimable wakes a worker, except where notifications are off, and except SQL on a
+//! quiet queue. Idle workers cost the heartbeat and nothing else.
 //!
 //! The path: [`enqueue`](Jobs::enqueue) → commit → `ready` (wake-up and hint) → `claim` (claim
 //! round) → [`Worker`] → `settle`.

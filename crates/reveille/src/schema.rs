@@ -78,6 +78,7 @@ pub(crate) static OURS: SchemaSource = SchemaSource {
         "job_unique_key" "job_unique_key.sql",
         "enqueue_conflict" "enqueue_conflict.sql",
         "announce_jobs" "announce_jobs.sql",
+        "check_jobs" "check_jobs.sql",
         "enqueue_items" "enqueue_items.sql",
         "enqueue" "enqueue.sql",
         "enqueue_many" "enqueue_many.sql",

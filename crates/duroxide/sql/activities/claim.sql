@@ -1,10 +1,20 @@
--- Claim up to $2 due activities for $3 seconds, one token of $1 each. Owner $4 also takes those of
--- sessions that are its own or have no owner, and holds these sessions for $5 seconds; without an
--- owner, activities of sessions are left alone. Tags: those of $6, untagged ones too if $7, all if
--- $8.
+-- Claim up to $2 due activities for $3 seconds, one token of $1 each.
+--
+--   $4 $5     the owner, and for how many seconds it holds the sessions of what it takes: its own
+--             ones and those without an owner. If null, activities of sessions are left alone
+--   $6 $7 $8  tags: those of $6, untagged ones too if $7, all if $8
+--
 -- One row for each activity, or one row without; every row has how many were picked, whether some
 -- were left because another transaction has them locked, and when the next claim is due.
 -- A claim need not survive a crash, so it does not wait for the disk.
+--
+-- Steps, with the table that each writes:
+--   picked    locks due activities
+--   kept      session: those of the picked activities that the owner has or gets
+--   chosen    gives a token to each picked activity of no session or of a kept one
+--   taken     activity: gets its token and the end of its lock
+--   skipped   whether an activity was left that could have been picked
+--   next      when the next claim is due
 -- locks:  the activities that are picked (skip locked), then their sessions in the order of their
 --         names
 -- plan:   index scan using activity_due

@@ -1,6 +1,6 @@
 -- Notify the nodes with the caller's commit that these queues have jobs: once for each that is not
 -- quiet, and not at all where the setting reveille.notify of the session, the role or the database
--- is off.
+-- is off. No other function of jobs notifies.
 -- locks: a notification takes a lock on the whole database while the caller commits
 create or replace function {schema}.announce_jobs(in_queues text[])
 returns void

@@ -1,7 +1,8 @@
 -- Settle one job that is held under a token ("id.epoch.nonce"), inside the handler's own
 -- transaction. Refuses a token that is not held any more, so that the transaction cannot commit
--- work that another worker does now. See settle_jobs for the outcomes.
--- locks: the job
+-- work that another worker does now. A job that is scheduled again is announced. See settle_jobs
+-- for the outcomes.
+-- locks: the job; see announce_jobs
 create or replace function {schema}.settle_job(
   in_token text, in_outcome text, in_delay interval, in_code text, in_message text, in_result json, in_keep interval
 )
@@ -32,8 +33,7 @@ begin
       using errcode = 'object_not_in_prerequisite_state';
   end if;
   if settled.state = 'scheduled' then
-    perform pg_catalog.pg_notify({schema}.hint_channel(),
-      E'hint\njobs' || case when name ~ '^[!-~]+$' then ' ' || name else '' end);
+    perform {schema}.announce_jobs(array[name]);
   end if;
 end
 $reveille$;

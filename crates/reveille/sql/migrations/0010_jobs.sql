@@ -93,6 +93,6 @@ create table {schema}.job_unique (
 create table {schema}.job_queue (
   name text collate "C" primary key check (name <> '' and octet_length(name) <= 128),
   paused boolean not null default false,
-  -- Whether enqueueing in SQL does without a notification.
+  -- Whether the SQL functions of jobs do without a notification.
   quiet boolean not null default false
 );

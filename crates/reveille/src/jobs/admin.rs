@@ -138,9 +138,10 @@ impl Jobs {
         self.switch(queue, Some(false), None).await
     }
 
-    /// Whether enqueueing to this queue in SQL, or in a caller's transaction, does without a
-    /// notification, which is dear where thousands of transactions commit in a second. Workers then
-    /// poll the queue every [`fallback_interval`](super::JobsOptions::fallback_interval).
+    /// Whether SQL functions on jobs of this queue (`enqueue`, `fail`, `snooze`), and enqueueing in
+    /// a caller's transaction, do without a notification, which is dear where thousands of
+    /// transactions commit in a second. Workers then poll the queue every
+    /// [`fallback_interval`](super::JobsOptions::fallback_interval).
     pub async fn quiet(&self, queue: &str, quiet: bool) -> Result<(), JobsError> {
         self.switch(queue, None, Some(quiet)).await
     }

@@ -3,13 +3,15 @@
 //! Owns the dispatcher of jobs and its one connection. Promises that all free slots of a worker
 //! cost one statement for each pass over its queues, that no worker polls while hints arrive (only
 //! quiet queues, whose jobs send none, are polled), and that a lost claim is given back without
-//! counting an attempt. Counts an attempt when it is
-//! claimed, so that a job which kills its worker cannot run for ever.
+//! counting an attempt. Counts an attempt when it is claimed, so that a job which kills its worker
+//! cannot run for ever.
 //!
 //! Next: `search` (one worker's part of a round), then [`super::worker`].
 
 mod give_back;
 mod low_water;
+mod marks;
+mod next_due;
 mod rows;
 mod search;
 mod shares;
@@ -18,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use reveille_wake::{Cause, DispatcherHandle, DispatcherOptions, Round, RoundFailed, RoundResult, Runner, Source};
+use reveille_wake::{DemandId, DispatcherHandle, DispatcherOptions, Round, RoundFailed, RoundResult, Runner, Source};
 
 use super::context::JobsContext;
 use super::event::{About, JobEvent};
@@ -29,7 +31,7 @@ use super::worker::{Claiming, WorkerState};
 use crate::database::Connection;
 use crate::database::outage::warn_unless_away;
 use crate::service::Claims;
-use low_water::LowWater;
+use marks::Marks;
 use search::{Exhausted, Search};
 
 /// A job that was claimed.
@@ -79,7 +81,7 @@ impl Claimer {
                 context: Arc::clone(context),
                 settler: Arc::clone(&self.settler),
                 connection: tokio::sync::Mutex::default(),
-                marks: Mutex::default(),
+                marks: Marks::default(),
                 deferred: Mutex::default(),
             };
             let options = DispatcherOptions::default().poll_mode(context.options.poll_mode);
@@ -94,7 +96,7 @@ pub(super) struct ClaimSource {
     settler: Arc<Settler>,
     /// Opened with the first claim round, and again when it broke.
     connection: tokio::sync::Mutex<Option<Connection>>,
-    marks: Mutex<HashMap<Queue, LowWater>>,
+    marks: Marks,
     /// Queues whose next due time the last round did not read, so that the jobs it found start
     /// sooner. The next round reads it first.
     deferred: Mutex<HashSet<Queue>>,
@@ -109,47 +111,63 @@ impl Source for ClaimSource {
         &self,
         round: Round<Queue, Arc<WorkerState>>,
     ) -> Result<RoundResult<Queue, Vec<Claimed>>, RoundFailed> {
-        if round
-            .keys
-            .iter()
-            .all(|woken| matches!(woken.cause, Cause::Fallback | Cause::FallbackPolling | Cause::Heartbeat))
-        {
+        if !round.keys.iter().any(|woken| woken.cause.is_announced()) {
             self.context.reporter.emit(&JobEvent::Polled);
         }
         let mut connection = self.connection.lock().await;
-        let (mut result, mut dues) = (RoundResult::default(), HashMap::new());
+        let mut findings = Findings::default();
         for demand in &round.demands {
             let woken = || round.keys.iter().filter(|woken| demand.keys.contains(&woken.key));
             let queues = woken().map(|woken| Arc::clone(&woken.key)).collect();
-            let mut search = Search::new(&demand.request, queues);
-            let deferred = self.take_deferred(woken());
-            if let Err(error) = self.search(&mut connection, &mut search, &deferred).await {
+            let mut search = Search::new(&demand.request, queues, self.take_deferred(woken()));
+            if let Err(error) = self.search(&mut connection, &mut search).await {
                 warn_unless_away!(&error, %error, "could not claim jobs");
-                self.give_back(result.leases.into_iter().flat_map(|(_, jobs)| jobs).chain(search.jobs).collect()).await;
+                self.give_back(findings.into_jobs().chain(search.jobs).collect()).await;
                 return Err(RoundFailed);
             }
-            for queue in search.queues {
-                let exhausted = search.exhausted.get(&queue).copied();
-                if let Some(next) = exhausted.and_then(Exhausted::next) {
-                    let soonest = dues.entry(Arc::clone(&queue)).or_insert(next);
-                    *soonest = next.min(*soonest);
-                }
-                match exhausted {
-                    None => result.more.push(queue),
-                    Some(Exhausted::NoneDue { .. }) => {}
-                    Some(Exhausted::Contended { .. } | Exhausted::NoRoom) => result.contended.push(queue),
-                }
-            }
-            if !search.jobs.is_empty() {
-                result.leases.push((demand.id, search.jobs));
-            }
+            findings.add(demand.id, search);
         }
-        result.dues.extend(dues);
-        Ok(result)
+        Ok(findings.into_result())
     }
 
     async fn release(&self, leases: Vec<Vec<Claimed>>) {
         self.give_back(leases.into_iter().flatten().collect()).await;
+    }
+}
+
+/// What the searches of a round found.
+#[derive(Default)]
+struct Findings {
+    result: RoundResult<Queue, Vec<Claimed>>,
+    /// The soonest due time of each queue.
+    dues: HashMap<Queue, Duration>,
+}
+
+impl Findings {
+    fn add(&mut self, demand: DemandId, search: Search<'_>) {
+        for queue in search.queues {
+            let exhausted = search.exhausted.get(&queue).copied();
+            if let Some(next) = exhausted.and_then(Exhausted::next) {
+                let soonest = self.dues.entry(Arc::clone(&queue)).or_insert(next);
+                *soonest = next.min(*soonest);
+            }
+            match exhausted {
+                None => self.result.more.push(queue),
+                Some(Exhausted::NoneDue { .. }) => {}
+                Some(Exhausted::Contended { .. } | Exhausted::NoRoom) => self.result.contended.push(queue),
+            }
+        }
+        if !search.jobs.is_empty() {
+            self.result.leases.push((demand, search.jobs));
+        }
+    }
+
+    fn into_jobs(self) -> impl Iterator<Item = Claimed> {
+        self.result.leases.into_iter().flat_map(|(_, jobs)| jobs)
+    }
+
+    fn into_result(self) -> RoundResult<Queue, Vec<Claimed>> {
+        RoundResult { dues: self.dues.into_iter().collect(), ..self.result }
     }
 }
 

@@ -5,10 +5,11 @@
 //! timeout is a failure like any other; that leases are kept while handlers run; and that a drain
 //! ends in the time it is given, with every job settled or given back.
 //!
-//! Next: `state` (slots and held jobs), `run` (the loop), `claiming` (claims in flight), `slot`
-//! (one attempt), `keeper` (leases).
+//! Next: `state` and `counts` (slots and held jobs), `run` (the loop), `claiming` (claims in
+//! flight), `slot` (one attempt), `keeper` (leases).
 
 mod claiming;
+mod counts;
 mod keeper;
 mod run;
 mod slot;
@@ -268,7 +269,7 @@ impl RunningWorker {
 
     /// How many handlers run.
     pub fn busy(&self) -> usize {
-        self.worker.working()
+        self.worker.counts.running.get()
     }
 
     /// Take no more jobs; let those that run come to their end, for at most `bound`. When a fifth
@@ -278,7 +279,7 @@ impl RunningWorker {
     /// this returns, unless the database has not answered that claim within the bound, or a second
     /// if that is longer.
     pub async fn drain(mut self, bound: Duration) -> Drained {
-        let (began, held) = (Instant::now(), self.worker.working());
+        let (began, running) = (Instant::now(), self.worker.counts.running.get());
         self.worker.claims.close();
         self.stop.claims.cancel();
         self.tracker.close();
@@ -300,8 +301,8 @@ impl RunningWorker {
             );
         }
         self.jobs.parts.context.notifier.flush().await;
-        let released = self.worker.released();
-        Drained { finished: held.saturating_sub(self.worker.dropped()), released }
+        let counts = &self.worker.counts;
+        Drained { finished: running.saturating_sub(counts.dropped.get()), released: counts.released.get() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use reveille::database::DatabaseOptions;
-use reveille::jobs::{Job, JobEvent, JobId, JobsOptions, Outcome, Redrive, State, Worker};
+use reveille::jobs::{Job, JobEvent, JobId, JobsOptions, NewJob, Outcome, Redrive, State, Worker};
 use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinSet;
@@ -167,6 +167,84 @@ async fn sql_is_silent_where_its_session_or_its_queue_says_so() {
     let node = silent(&fixture).await;
     let _worker = node.worker().queue("loud", 1).start().await.unwrap();
     node.completed(unannounced).await;
+}
+
+/// A job of the queue that a worker holds, as its token; nothing was sent for it.
+async fn held(node: &Node, client: &Client, queue: &str) -> String {
+    let id = node.enqueue(job("ok").queue(queue)).await;
+    let hold =
+        "update reveille.job set nonce = 7, worker = 'w', epoch = 1, attempt = 1, due_at = now() + interval '1 hour'
+                where id = $1";
+    client.execute(hold, &[&id.0]).await.expect("is held");
+    format!("{}.1.7", id.0)
+}
+
+/// The functions that end an attempt notify as those that enqueue do: not from a silent session,
+/// and not for a quiet queue.
+#[tokio::test]
+async fn settling_in_sql_is_silent_where_its_session_or_its_queue_says_so() {
+    let fixture = Fixture::new().await;
+    let mut channel = Listener::on(&fixture).await;
+    let (node, client) = (silent(&fixture).await, fixture.client().await);
+    let settle = async |queue: &str| {
+        for call in ["fail($1, 'c', 'm')", "snooze($1, '1 s')", "complete($1)"] {
+            let token = held(&node, &client, queue).await;
+            client.query(&format!("select reveille.{call}"), &[&token]).await.expect("is settled");
+        }
+    };
+    soon(node.jobs.quiet("still", true)).await.unwrap();
+
+    settle("still").await;
+    let from_a_quiet_queue = channel.received().await;
+    client.batch_execute("set reveille.notify = off").await.unwrap();
+    settle("loud").await;
+    let from_a_silent_session = channel.received().await;
+    client.batch_execute("reset reveille.notify").await.unwrap();
+    settle("loud").await;
+
+    assert_eq!(from_a_quiet_queue, [""; 0]);
+    assert_eq!(from_a_silent_session, [""; 0]);
+    assert_eq!(channel.received().await, ["hint\njobs loud"; 2], "for a retry and for a snooze");
+}
+
+/// What gives a job back or brings it forward: a drain, a retry at once, another priority, and the
+/// handler's own transaction.
+#[tokio::test]
+async fn with_notifications_off_nothing_that_moves_a_job_sends_one() {
+    let fixture = Fixture::new().await;
+    let mut channel = Listener::on(&fixture).await;
+    let (node, url) = (silent(&fixture).await, fixture.db.url());
+    let worker = Worker::builder(&node.jobs).handler::<Value, _>("hang", |_, _| std::future::pending::<()>());
+    let worker = worker.handler::<u64, _>("inside", move |which, job: Job| {
+        let url = url.clone();
+        async move {
+            let hour = Duration::from_secs(3600);
+            let outcome = match which {
+                0 => Outcome::Done,
+                1 => Outcome::Snooze(hour),
+                2 => Outcome::retry("c", "m"),
+                _ => Outcome::dead("c", "m"),
+            };
+            let client = reveille_testkit::connect(&url).await;
+            job.settle_in(&client, outcome).await.expect("is settled");
+        }
+    });
+    let worker = worker.start().await.unwrap();
+    let hanging = node.enqueue(job("hang")).await;
+    node.started(hanging, 1).await;
+    let scheduled = node.enqueue(job("ok").queue("unserved").delay(NEVER)).await;
+
+    soon(node.jobs.retry_now(scheduled)).await.unwrap();
+    soon(node.jobs.reprioritise(scheduled, 1)).await.unwrap();
+    for which in 0_u64..4 {
+        let inside = node.enqueue(NewJob::new("inside", &which).unwrap().max_attempts(1)).await;
+        node.started(inside, 1).await;
+    }
+    let drained = soon(worker.drain(Duration::from_millis(200))).await;
+    node.database.close().await;
+
+    assert_eq!(drained.released, 1, "the one that hangs");
+    assert_eq!(channel.received().await, [""; 0]);
 }
 
 /// With notifications on, the listener receives some: the tests above would notice one.

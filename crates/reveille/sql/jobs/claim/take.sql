@@ -1,12 +1,26 @@
--- Claim up to $5 due jobs of the queues $1 for worker $6 under nonce $7, leased for $8 seconds: of
--- each queue at most $2, the lower priority number first, then the longer due; queues in the order
--- given, but none that is paused. Each of a queue's ten priorities is read from its mark on: the
--- time and id in $3 and $4, ten for each queue; jobs at or below the mark are left for a claim from
--- the start. A job that has had all its attempts is not leased but ends here, as dead, because its
--- last holder died with it; a job that was to be cancelled then ends as cancelled. The former is
--- kept for $10 seconds more, for ever if null; the latter for $9. Returns one row for each job that
--- was picked, with the time it was due and, if it ended, its state. A claim need not survive a
--- crash, so it does not wait for the disk.
+-- Claim up to $5 due jobs of several queues for worker $6 under nonce $7, leased for $8 seconds.
+--
+-- Queues, served in the order given; one that is paused gives no job:
+--   $1     name
+--   $2     how many jobs at most
+--   $3 $4  the low-water marks of its priorities 0 to 9, ten for each queue: due time and id. Jobs
+--          at or below a mark are left for a claim from the start
+-- In a queue the lower priority number comes first, then the job that has been due longer.
+--
+-- A job that has had all its attempts is not leased but ends as dead: its last holder died with it.
+-- A job whose holder was lost before it stopped, as it was asked to, ends as cancelled. For how
+-- many seconds these are kept:
+--   $9     a cancelled job
+--   $10    a dead one; null for ever
+--
+-- Returns one row for each job that was picked, with the time it was due and, if it ended, its
+-- state. A claim need not survive a crash, so it does not wait for the disk.
+--
+-- Steps, with the table that each writes:
+--   picked   locks due jobs; spent are those that end here
+--   taken    job: leases the others
+--   spent    job: deletes those that end
+--   buried   job_done: notes how they ended
 -- locks:  the jobs that are picked (skip locked)
 -- plan:   index scan using job_due
 -- fences: epoch and nonce, which every later statement on the job must present

@@ -35,7 +35,7 @@ impl Claiming {
     /// drain.
     pub(in crate::jobs) fn given_back(&self) {
         if self.worker.claims.is_closed() {
-            self.worker.count_released();
+            self.worker.counts.released.add(1);
         }
     }
 }

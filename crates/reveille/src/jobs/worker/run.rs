@@ -91,7 +91,7 @@ async fn demand_for_ever(parts: &Arc<Parts>, worker: &Arc<WorkerState>, stop: &S
 
 fn hand_out(parts: &Arc<Parts>, worker: &Arc<WorkerState>, stop: &Stop, tracker: &TaskTracker, mut jobs: Vec<Claimed>) {
     let now = Instant::now();
-    worker.took(jobs.len());
+    worker.counts.claimed(jobs.len());
     jobs.sort_by_key(|job| (job.priority, job.was_due()));
     for claimed in jobs {
         let event =

@@ -21,10 +21,10 @@ use crate::jobs::settle::{Ending, Settlement};
 /// Make one attempt and record it.
 pub(super) async fn attempt(parts: Arc<Parts>, worker: Arc<WorkerState>, stop: Stop, job: Job, args: Vec<u8>) {
     let (ending, took) = run(&parts, &worker, &stop, &job, args).await;
-    worker.free();
+    worker.free_slot();
     if let Some(ending) = ending {
         if ending == Ending::Release {
-            worker.count_released();
+            worker.counts.released.add(1);
         }
         let settlement = settlement(&job, ending, took);
         parts.settler.settle_one(settlement).await;
@@ -59,13 +59,13 @@ async fn run(parts: &Parts, worker: &WorkerState, stop: &Stop, job: &Job, args: 
         Err(outcome) => return (Some(Ending::By(outcome)), Duration::ZERO),
     };
     drop(args);
-    worker.begin();
+    worker.counts.begins();
     parts.context.reporter.emit(&JobEvent::Started { job: held.about.clone() });
     call_hooks(worker, |hook| hook.before(job));
     let began = Instant::now();
     let ending = watch_over(worker, stop, job, working).await;
     let took = began.elapsed();
-    worker.end();
+    worker.counts.ends();
     let ending = ending.map(|ending| recordable(revised(job, ending), parts.context.options.args_bytes_max));
     if let Some(Ending::By(outcome)) = &ending {
         call_hooks(worker, |hook| hook.after(job, outcome, took));
@@ -109,14 +109,14 @@ async fn watch_over(worker: &WorkerState, stop: &Stop, job: &Job, working: Worki
         })),
         () = held.lost.cancelled() => None,
         () = stop.now.cancelled() => {
-            worker.count_dropped();
+            worker.counts.dropped.add(1);
             (!worker.is_abandoned()).then_some(Ending::Release)
         }
         () = patience => Some(Ending::By(Outcome::retry("timeout", "it took longer than it may"))),
         () = out_of_grace => Some(if held.cancel_requested.load(Ordering::Relaxed) {
             Ending::By(Outcome::Cancel("it was cancelled, and did not stop by itself".to_owned()))
         } else {
-            worker.count_dropped();
+            worker.counts.dropped.add(1);
             Ending::Release
         }),
         () = asked_to_stop => None,

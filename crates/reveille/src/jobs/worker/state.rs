@@ -1,8 +1,14 @@
 //! What the parts of a worker share: its settings, its slots, and the jobs it holds.
+//!
+//! Owns how much room there is for more jobs, and which jobs are held. Promises that a slot whose
+//! handler has ended is room for the next job at once, as long as the ends of not too many others
+//! wait to be recorded.
+//!
+//! Next: `counts` (the steps of a job, in numbers), then `run`.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::WorkerBuilder;
+use super::counts::Counts;
 use crate::jobs::handler::{Handler, Hook};
 use crate::jobs::job::Held;
 use crate::jobs::ready::Queue;
@@ -19,25 +26,23 @@ use crate::jobs::ready::Queue;
 /// hold up this many.
 const UNRECORDED_MAX: usize = 2048;
 
+/// One worker, from its start to the end of its last job.
 pub(in crate::jobs) struct WorkerState {
     pub(in crate::jobs) name: Arc<str>,
     pub(in crate::jobs) lease: Duration,
+    /// With their weights.
     pub(super) queues: Vec<(Queue, u32)>,
     pub(super) cancel_grace: Duration,
     pub(super) unknown_kind_delay: Duration,
     pub(super) handlers: HashMap<String, Handler>,
     pub(super) hooks: Vec<Box<dyn Hook>>,
     pub(super) slots: Arc<Semaphore>,
+    /// How many jobs it takes at once: one for each slot, and those that are claimed ahead.
     room: usize,
-    /// Jobs that were claimed and whose handler has not ended.
-    busy: AtomicUsize,
-    /// Jobs whose handler runs.
-    working: AtomicUsize,
-    /// Jobs that were claimed and whose end is not recorded.
-    open: AtomicUsize,
-    released: AtomicUsize,
-    dropped: AtomicUsize,
+    pub(super) counts: Counts,
+    /// Whether it was dropped without a drain.
     abandoned: AtomicBool,
+    /// Notified when there is room for another job.
     pub(super) freed: Notify,
     /// Notified when one of the held jobs is to be cancelled.
     pub(super) attend: Arc<Notify>,
@@ -46,7 +51,8 @@ pub(in crate::jobs) struct WorkerState {
     held: Mutex<HashMap<Claim, Holding>>,
 }
 
-/// Job and epoch: a worker that lost a job may claim it again while its first handler still runs.
+/// The id of a job, and the epoch of its claim: a worker that lost a job may claim it again while
+/// its first handler still runs.
 pub(super) type Claim = (i64, i32);
 
 pub(super) fn claim_of(job: &Held) -> Claim {
@@ -71,11 +77,7 @@ impl WorkerState {
             hooks: builder.hooks,
             slots: Arc::new(Semaphore::new(builder.slots)),
             room: builder.slots + builder.prefetch,
-            busy: AtomicUsize::new(0),
-            working: AtomicUsize::new(0),
-            open: AtomicUsize::new(0),
-            released: AtomicUsize::new(0),
-            dropped: AtomicUsize::new(0),
+            counts: Counts::default(),
             abandoned: AtomicBool::new(false),
             freed: Notify::new(),
             attend: Arc::new(Notify::new()),
@@ -89,64 +91,32 @@ impl WorkerState {
         if self.claims.is_closed() {
             return 0;
         }
-        let free = self.room.saturating_sub(self.busy.load(Ordering::Relaxed));
-        let recorded = (self.room + UNRECORDED_MAX).saturating_sub(self.open.load(Ordering::Relaxed));
-        free.min(recorded)
+        let free = self.room.saturating_sub(self.counts.taking_room.get());
+        free.min((self.room + UNRECORDED_MAX).saturating_sub(self.counts.unrecorded.get()))
     }
 
+    /// The weight of a queue that the worker serves.
     pub(in crate::jobs) fn weight(&self, queue: &str) -> u32 {
         self.queues.iter().find(|(name, _)| **name == *queue).map_or(1, |(_, weight)| *weight)
     }
 
-    /// Notes that jobs were claimed.
-    pub(super) fn took(&self, jobs: usize) {
-        self.busy.fetch_add(jobs, Ordering::Relaxed);
-        self.open.fetch_add(jobs, Ordering::Relaxed);
-    }
-
+    /// Holds a job whose lease was made or renewed at `since`.
     pub(super) fn hold(&self, job: &Arc<Held>, since: Instant) {
         let holding = Holding { job: Arc::clone(job), renewed: since };
         self.held().insert(claim_of(job), holding);
     }
 
-    pub(super) fn begin(&self) {
-        self.working.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Notes that a handler ended: its slot is free, though this is not recorded yet.
-    pub(super) fn end(&self) {
-        self.working.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn free(&self) {
-        self.busy.fetch_sub(1, Ordering::Relaxed);
+    /// A job left its slot, though its end is not recorded yet: there is room for another.
+    pub(super) fn free_slot(&self) {
+        self.counts.leaves_slot();
         self.freed.notify_one();
     }
 
+    /// A job is not held any more: its end is recorded, or is not for this worker to record.
     pub(super) fn let_go(&self, job: &Held) {
         self.held().remove(&claim_of(job));
-        self.open.fetch_sub(1, Ordering::Relaxed);
+        self.counts.is_over();
         self.freed.notify_one();
-    }
-
-    pub(super) fn count_released(&self) {
-        self.released.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_dropped(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn released(&self) -> usize {
-        self.released.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn dropped(&self) -> usize {
-        self.dropped.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn working(&self) -> usize {
-        self.working.load(Ordering::Relaxed)
     }
 
     /// The worker was dropped without a drain: the jobs it holds are not given back.
@@ -165,6 +135,6 @@ impl WorkerState {
 
 impl fmt::Debug for WorkerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerState").field("name", &self.name).field("busy", &self.busy).finish_non_exhaustive()
+        f.debug_struct("WorkerState").field("name", &self.name).field("counts", &self.counts).finish_non_exhaustive()
     }
 }

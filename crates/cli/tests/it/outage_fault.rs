@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reveille_testkit::TestCluster;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::support::{Home, PATIENCE, Serving, get, post};
@@ -32,7 +33,8 @@ async fn an_outage_is_two_lines_of_the_log() {
     let url = running.url("postgres");
     let serving = Serving::start(home.command(&["serve", "--listen", "127.0.0.1:0", "--database-url", &url])).await;
     let address = serving.address.clone();
-    let waiting = tokio::spawn(async move { get(&address, "/api/v1/pop/queue/mail?wait=true&timeout=50000").await });
+    let mut waiting = JoinSet::new();
+    waiting.spawn(async move { get(&address, "/api/v1/pop/queue/mail?wait=true&timeout=50000").await });
     until(&serving, "LISTEN is proven", async || serving.log().contains("hints arrive")).await;
     let push = r#"{"items":[{"queue":"other","payload":1}]}"#;
     assert_eq!(post(&serving.address, "/api/v1/push", push).await.0, 201);
@@ -52,7 +54,7 @@ async fn an_outage_is_two_lines_of_the_log() {
     until(&serving, "it is ready", async || serving.get("/readyz").await.0 == 200).await;
     let mail = r#"{"items":[{"queue":"mail","payload":1}]}"#;
     assert_eq!(post(&serving.address, "/api/v1/push", mail).await.0, 201);
-    assert_eq!(waiting.await.unwrap().0, 200);
+    assert_eq!(waiting.join_next().await.unwrap().unwrap().0, 200);
 
     let log = serving.log();
     let lines: Vec<&str> = log.lines().skip(before).collect();
